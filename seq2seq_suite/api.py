@@ -33,6 +33,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.config.unused_keys import why_unused
 from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments.check import examine
 from seq2seq_suite.export.ctranslate2_engine import with_engine
 from seq2seq_suite.export.hub import HUB, fetched
 from seq2seq_suite.prediction import load_run as opening
@@ -277,7 +278,7 @@ def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings
         (what, finding) rows: sizes, lengths, the share of unknown symbols, a sample, memory; `warning` rows last.
     """
     with trusting(trust_code):
-        return verbs.check(_read_config(config, settings, own=True))
+        return examine(_read_config(config, settings, own=True))
 
 
 def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False, trust_code: bool = False) -> Comparison:

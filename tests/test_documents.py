@@ -18,7 +18,7 @@ from benchmarks.faults.commands import start
 from scripts import key_reference
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.config.config_file import dump, key_list, load
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import SPLITS, scenes
 from seq2seq_suite.miniworld.topics import texts
@@ -77,7 +77,7 @@ def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
     config = load(path, [*(f"{prefix}data.path={treebank}" for prefix in parts),
                          *(f"{prefix}asr.composed=20" for prefix in composing),  # of 24 recordings, not 2,000
                          *(f"{prefix}audio.cache={tmp_path / 'features'}" for prefix in hearing), *SMALL])
-    assert any(what.endswith("largest batch") for what, _ in verbs.check(config))
+    assert any(what.endswith("largest batch") for what, _ in check.examine(config))
     summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
     assert set(config.data.test_splits) <= set(summary["splits"])

@@ -13,7 +13,6 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.common.files import is_stream, naming, parse_json, stream_lines
 from seq2seq_suite.common.types import Example
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 PROGRAM = "python -m seq2seq_suite"
-VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "tasks",
-         "init", "schema", "cache", "completion", "lab")
-# What other toolkits call a verb -> what it is called here.
-_ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
-            "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
-            "lint": "check", "distil": "distill"}
-_TAKE_KEYS = ("run", "evaluate", "predict", "serve", "sweep", "check")
-_OPTIONS = ("data", "split", "task", "tasks", "output", "resume", "overwrite", "input", "help", "json")  # cheap ones
 
 
 def open_streams() -> None:
@@ -51,45 +42,6 @@ def without_middles(text: str, most: int = 1000) -> str:
     """
     return "\n".join(line if len(line) <= most else f"{line[: most // 2]} ... {line[-(most // 2):]}"
                      for line in text.split("\n"))
-
-
-def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
-    """Handle what typer would handle less helpfully: `--version`, an unknown verb, an override written as a flag."""
-    verb = next((argument for argument in arguments if not argument.startswith("-")), "")
-    if "--version" in arguments[:1]:
-        print(f"seq2seq_suite {__version__}")
-        raise SystemExit(0)
-    if not arguments:
-        raise ConfigError("the verb is missing", file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
-                          remedy=f"{PROGRAM} --help explains them")
-    if verb == arguments[0] and verb not in VERBS:
-        near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
-        raise ConfigError(f"unknown verb '{brief(verb)}'" + (f", did you mean {near[0]}?" if near else ""),
-                          file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
-                          remedy=f"{PROGRAM} --help explains them")
-    if processes > 1 and verb != "run" and verb == arguments[0]:
-        raise ConfigError(f"'{verb}' in {processes} processes", file=COMMAND_LINE, expected="torchrun with `run` alone",
-                          remedy=f"start it as {PROGRAM} {verb}")
-    for argument in arguments[1:]:
-        if re.match(r"--(set|\w+(\.\w+)+)(=|$)", argument):
-            raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key.sub=value without dashes",
-                              remedy="such as search.beam_size=4")
-        if argument.startswith("--") and verb in _TAKE_KEYS:
-            _refuse_key(argument)
-
-
-def _refuse_key(argument: str) -> None:
-    """Raises ConfigError for a key of the configuration, without its section, that is written as an option."""
-    name, _, value = argument.removeprefix("--").partition("=")
-    if name in _OPTIONS:
-        return
-    from seq2seq_suite.config.config_file import key_list
-
-    keys = sorted({key for key in key_list() if key.rpartition(".")[2] == name.replace("-", "_")})
-    if keys:
-        raise ConfigError(f"{brief(argument)} is a key of the configuration", file=COMMAND_LINE,
-                          expected="key=value without dashes",
-                          remedy=" or ".join(f"{key}={value or 'VALUE'}" for key in keys[:4]))
 
 
 @dataclass

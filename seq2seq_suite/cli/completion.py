@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -39,20 +37,6 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_defa
     # bash writes a blank behind what it completes, where a value or a name in a folder is to follow
     open_ended = "[[ $COMPREPLY == *[.=/] ]] && compopt -o nospace 2>/dev/null"
     print(script.replace("    return 0", f"    {open_ended}\n    return 0"))
-
-
-def is_asked() -> bool:
-    """Whether a shell asks for completions."""
-    return COMPLETE in os.environ
-
-
-def answer(app: typer.Typer) -> None:
-    """Print the completions that the shell asks for; ends the program."""
-    from typer.completion import completion_init
-
-    completion_init()
-    typer.main.get_command(app).main([], prog_name=COMMAND, complete_var=COMPLETE)
-    sys.exit(0)
 
 
 def experiments(incomplete: str) -> list[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
-import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
 
 import typer
+from typer.completion import completion_init
 
 from seq2seq_suite.cli.arguments import short_of_memory, without_middles
+from seq2seq_suite.cli.completion import COMPLETE
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError, brief
 from seq2seq_suite.common.files import failure
 from seq2seq_suite.common.lazy_imports import not_installed
@@ -46,39 +46,36 @@ def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
     Raises:
         ConfigError: typer cannot read it.
     """
+    if COMPLETE in os.environ:  # a shell asks what could follow
+        completion_init()
     try:
-        code = typer.main.get_command(app).main(list(arguments), prog_name=program, standalone_mode=False)
+        code = typer.main.get_command(app).main(list(arguments), prog_name=program, complete_var=COMPLETE,
+                                                standalone_mode=False)
     except _UsageError as error:
-        raise in_house_style(error, " ".join([program, *arguments[:1]])) from None
+        raise in_house_style(error, program) from None
     if code:
         sys.exit(code)
 
 
 def in_house_style(error: _UsageError, program: str) -> ConfigError:
     """What typer says of a command line that it cannot read, as every other mistake is said."""
-    context, said = error.ctx, error.format_message()
-    name = getattr(error, "option_name", "") or said.partition("'")[2].partition("'")[0]
-    verbs = context.command.list_commands(context) if hasattr(context and context.command, "list_commands") else []
-    path, expected = program, "options as --help shows them"
-    if context:
-        pieces = (re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", one) for one in context.command.collect_usage_pieces(context))
-        path, expected = context.command_path, " ".join([context.command_path, *pieces])
-    if said.startswith("Missing "):
-        got = f"{name} is missing"
-    elif said.startswith("No such "):
-        option = name.startswith("-")
-        known = [one for each in context.command.params for one in each.opts] if option else verbs
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f", did you mean {near[0]}?" if near else ""
-        got = f"unknown {'option' if option else 'verb'} '{brief(name)}'{hint}"
-        expected = expected if option else f"one of {', '.join(verbs)}"
-    elif type(error).__name__ == "NoArgsIsHelpError":
-        got, expected = "the verb is missing", f"one of {', '.join(verbs)}"
-    else:
-        got = re.sub(r"^Invalid value for '(.*?)': (Value error, |Input )?", r"\1: ", said)
-        got = re.sub(r"^Got unexpected extra arguments?(\(s\))? \((.*)\)$", r"too many arguments: \2", got)
-        got = re.sub(r"^Option '?(\S+?)'? ", r"\1 ", got).rstrip(".")
-    return ConfigError(brief(got, 200), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
+    context, got, option = error.ctx, error.format_message().rstrip("."), getattr(error, "option_name", "")
+    path = context.command_path if context else program
+    verbs = context.command.list_commands(context) if context and hasattr(context.command, "list_commands") else ()
+    if type(error).__name__ == "NoSuchOption" and (keys := _keys_named(option)):
+        return ConfigError(f"{brief(option)} is a key of the configuration", file=COMMAND_LINE,
+                           expected="key=value without dashes", remedy=" or ".join(f"{key}=VALUE" for key in keys[:4]))
+    usage = " ".join([path, *context.command.collect_usage_pieces(context)]) if context else "usage as of --help"
+    expected = f"one of {', '.join(verbs)}" if verbs else usage
+    return ConfigError(brief(got, 300), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
+
+
+def _keys_named(option: str) -> list[str]:
+    """The keys of a configuration that someone may have meant by an option, with or without their section."""
+    from seq2seq_suite.config.config_file import key_list
+
+    name = option.removeprefix("--").replace("-", "_")
+    return [key for key in key_list() if name in (key, key.rpartition(".")[2])]
 
 
 def outcome(work: Callable[[], None]) -> tuple[int, str]:

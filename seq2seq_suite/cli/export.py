@@ -7,13 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from seq2seq_suite.cli.completion import runs
-from seq2seq_suite.cli.predict import TrustCode
+from seq2seq_suite.cli.parameters import RunPath, TrustCode
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
-                                        help="The directory that `run` wrote.")],
+    run: RunPath,
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
     to: Annotated[Literal["hub-folder", "model-card", "transformers", "ctranslate2"], typer.Option(
         metavar="KIND", help=(

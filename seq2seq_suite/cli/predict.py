@@ -23,8 +23,8 @@ from seq2seq_suite.cli.arguments import (
     texts_and_overrides,
 )
 from seq2seq_suite.cli.completion import runs_and_keys, splits
+from seq2seq_suite.cli.parameters import Json, OneTask, TrustCode
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
-from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.terminal.tables import print_json, print_summary
@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     from seq2seq_suite.api import Prediction, Run
     from seq2seq_suite.common.types import Example
 
-def _trust(context: typer.Context, code: bool) -> bool:
-    """Until the verb ends, all code is trusted."""
-    context.with_resource(trusting(code))
-    return code
-
-
-OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", callback=_trust, help=(
-    "Run code of others: a task or parts that a run, or what it names, brings along."))]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
                                            autocompletion=runs_and_keys, help=(
     "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
@@ -252,7 +243,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
     task: OneTask = None,
     trust_code: TrustCode = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    json: Json = False,
 ) -> None:
     """Decode and score a split with a run's best checkpoint; predictions and figures go to its directory.
 

@@ -9,16 +9,9 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite.cli.arguments import check_targets, only_overrides
-from seq2seq_suite.cli.completion import keys, tasks
-from seq2seq_suite.cli.predict import TrustCode
+from seq2seq_suite.cli.completion import tasks
+from seq2seq_suite.cli.parameters import Json, Overrides, Tables, TrustCode
 from seq2seq_suite.terminal.tables import check_table, figure, print_json, print_table, span, write_tables
-
-Overrides = Annotated[list[str] | None, typer.Argument(
-    metavar="KEY=VALUE", show_default=False, autocompletion=keys,
-    help="Changes to the configuration, such as search.beam_size=4.")]
-Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
-    "Also write what is printed, as .md, .tex or .csv."))]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def score(

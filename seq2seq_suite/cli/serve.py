@@ -9,7 +9,7 @@ import typer
 
 from seq2seq_suite.cli.arguments import texts_and_overrides
 from seq2seq_suite.cli.completion import runs_and_keys
-from seq2seq_suite.cli.predict import TrustCode
+from seq2seq_suite.cli.parameters import TrustCode
 
 
 def serve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,12 +10,16 @@ from torch import Tensor
 
 from seq2seq_suite.common.text import has_unspaced, split_blanks
 from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
-from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.schema import Config
-from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.data.batching import Bucketed, collate, lengths
+from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.room import refuse_all, without_room
+from seq2seq_suite.prediction.build import build_predictor
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.training.trainer import peak_memory
 
 _ROWS = 1024  # gold outputs that the automaton reads at a time
@@ -27,29 +31,36 @@ _SAMPLE_SYMBOLS = 60
 Rows = list[tuple[str, str]]
 
 
-def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
-            predictor: Predictor, *, largest: Sequence[Encoded], batches: int) -> Rows:
-    """Findings about a run before it starts.
-
-    Args:
-        config: of the run.
-        splits: the examples of each split; `train` is among them.
-        encoded: the same as numbers.
-        predictor: an untrained model with its task, on the CPU.
-        largest: the largest batch of an epoch, as training reads it.
-        batches: how many an epoch has.
+def examine(config: Config) -> Rows:
+    """Examine configuration and data as a run would, without training.
 
     Returns:
-        (what, finding) rows; warnings come last.
+        (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory; warnings come last.
     """
-    rows: Rows = []
-    warnings: list[str] = []
-    if is_code(config.task):
-        rows.append(("your code", f"{config.task} is the task; its file is run"))
-    if is_code(config.training.optimizer):
-        rows.append(("your code", f"{config.training.optimizer} is the optimizer; its file is run"))
-    for slot, component in config.components.items():
-        rows.append(("your code", f"{component} replaces {slot}; its file is run"))
+    with trusting(config.code.values()):
+        if config.task != "multitask":
+            return _examine(with_own_splits(config))
+        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in examine(part)]
+
+
+def _examine(config: Config) -> Rows:
+    task = open_task(config.task, config)
+    read = read_splits(config, task)
+    train = read["train"]
+    with preparing("building vocabularies and encoding the examples"):
+        fit(task, train)
+        encoded = {split: encode(config, task, examples) for split, examples in read.items()}
+    splits = {split: list(examples) for split, examples in read.items()}
+    whole, (_, targets) = encoded["train"], lengths(encoded["train"])
+    predictor = build_predictor(config, task, device=torch.device("cpu"))
+    order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
+    rows_of_largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
+    largest = [whole[row] for row in rows_of_largest]
+    if not isinstance(train, list):  # those that vocabularies come from are examined
+        encoded["train"] = task.encode(splits["train"])
+    elif (draw := epoch_encoder(config, task, [train[row] for row in rows_of_largest])) is not None:
+        largest = draw(0)
+    rows, warnings = [("your code", f"{code} is run for {key}") for key, code in config.code.items()], list[str]()
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
         if figures := predictor.task.figures(splits[split]):
@@ -59,7 +70,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     rows += _unspaced(splits, predictor.task)
     if predictor.model.frontend is not None:  # a language model's texts have no limit
         rows += _gold_outputs(config, splits, encoded, predictor, warnings)
-    rows += _plan(config, encoded["train"], batches, warnings)
+    rows += _plan(config, encoded["train"], len(order), warnings)
     rows += _limits(encoded, predictor)
     rows += _costs(config, largest, predictor)
     rows += _sample(splits["train"][0], encoded["train"][0], predictor)
@@ -83,7 +94,7 @@ def _quantiles(lengths: Sequence[int]) -> tuple[int, int, int]:
     return tuple(int(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.5, 0.95, 1.0))
 
 
-def _unknown(encoded: dict[str, list[Encoded]], warnings: list[str]) -> Rows:
+def _unknown(encoded: Mapping[str, Sequence[Encoded]], warnings: list[str]) -> Rows:
     """Shares of symbols that are not in the vocabularies, which are built from the training split."""
     rows = []
     for what, of in (("source", _source_ids), ("target", lambda item: item.target[item.target != END])):
@@ -147,7 +158,7 @@ def _key(source: object) -> Hashable:
         else repr(source)
 
 
-def _positions(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
+def _positions(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
                predictor: Predictor, found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
     """Targets for which a parallel decoder has no room; they are taken off those beyond the search's limit."""
     if config.strategy.room(torch.ones(1, dtype=torch.int64)) is None:
@@ -165,7 +176,7 @@ def _positions(config: Config, splits: dict[str, list[Example]], encoded: dict[s
     return [("gold beyond the positions", "; ".join(findings) or "none")]
 
 
-def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
+def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
                   predictor: Predictor, warnings: list[str]) -> Rows:
     """Gold outputs that no search can find: too long, or refused by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
@@ -240,7 +251,7 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
                         f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}")]
 
 
-def _limits(encoded: dict[str, list[Encoded]], predictor: Predictor) -> Rows:
+def _limits(encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor) -> Rows:
     """The longest outputs."""
     longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
     limit = int(predictor.limits(collate([longest], predictor.task.name))[0])
@@ -321,9 +332,8 @@ def _cut(symbols: Sequence[str]) -> str:
 
 def _named(examples: Sequence[Example]) -> str:
     """The first few origins, to end a finding."""
-    if not examples:
-        return ""
-    return f": {', '.join(example.origin for example in examples[:_SHOWN])}{', ...' * (len(examples) > _SHOWN)}"
+    names = ", ".join(example.origin for example in examples[:_SHOWN])
+    return f": {names}{', ...' * (len(examples) > _SHOWN)}" if names else ""
 
 
 def _share(part: int, whole: int) -> str:

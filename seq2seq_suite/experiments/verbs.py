@@ -1,4 +1,4 @@
-"""The verbs behind the command line: run, evaluate, predict and check."""
+"""The verbs behind the command line that train and score: run and evaluate."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ from seq2seq_suite.common.text import slug
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
-from seq2seq_suite.data.batching import Bucketed, lengths
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.distill import is_distilled
 from seq2seq_suite.experiments.joint import build_trainer, evaluate_parts, read_parts
-from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
+from seq2seq_suite.experiments.prepare import with_own_splits
 from seq2seq_suite.inspection.report import inspect_split
 from seq2seq_suite.kernels import memory
-from seq2seq_suite.prediction.build import build_predictor, use_threads
+from seq2seq_suite.prediction.build import use_threads
 from seq2seq_suite.prediction.evaluate import evaluate_splits
 from seq2seq_suite.prediction.load_run import LoadedRun, config_of, look_at_helpers, open_together, with_helpers
-from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.runs import distributed
 from seq2seq_suite.runs.callbacks import Callback, TensorBoard, end
@@ -182,38 +180,3 @@ def _suffix(settings: Mapping[str, Any]) -> str:
     said = ",".join(slug(one.removeprefix("search.")) for one in config_file.as_overrides(settings))
     long = f"{said[:80]}-{zlib.crc32(said.encode()):08x}" if len(said) > 100 else said  # it is a file's name, too
     return f"@{long}" if said else ""
-
-
-def check(config: Config) -> list[tuple[str, str]]:
-    """Examine configuration and data as a run would, without training.
-
-    Returns:
-        (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory.
-    """
-    with trusting(config.code.values()):
-        return _check(config)
-
-
-def _check(config: Config) -> list[tuple[str, str]]:
-    from seq2seq_suite.experiments.check import examine
-
-    if config.task == "multitask":
-        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in _check(part)]
-    config = with_own_splits(config)
-    task = open_task(config.task, config)
-    splits = read_splits(config, task)
-    train = splits["train"]
-    with preparing("building vocabularies and encoding the examples"):
-        fit(task, train)
-        encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
-    whole, (_, targets) = encoded["train"], lengths(encoded["train"])
-    predictor = build_predictor(config, task, device=torch.device("cpu"))
-    order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
-    largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
-    items = [whole[row] for row in largest]
-    if not isinstance(train, list):  # those that vocabularies come from are examined
-        splits["train"] = list(train)
-        encoded["train"] = task.encode(splits["train"])
-    elif (draw := epoch_encoder(config, task, [train[row] for row in largest])) is not None:
-        items = draw(0)
-    return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

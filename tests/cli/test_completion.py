@@ -12,6 +12,7 @@ import pytest
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.cli import completion as cli_completion
+from seq2seq_suite.cli.export import export
 from seq2seq_suite.config.config_file import key_list
 from seq2seq_suite.export.hub import KINDS
 
@@ -80,7 +81,7 @@ def test_keys_are_completed_section_by_section_and_are_those_of_the_configuratio
 
 
 def test_the_kinds_of_export_are_those_on_the_command_line():
-    kinds, _ = get_args(inspect.signature(cli.export, eval_str=True).parameters["to"].annotation)
+    kinds, _ = get_args(inspect.signature(export, eval_str=True).parameters["to"].annotation)
     assert set(get_args(kinds)) == set(KINDS)
 
 

@@ -94,8 +94,8 @@ def test_a_study_is_answered_with_sweep_where_an_experiment_belongs(name, capsys
 
 
 def test_every_example_finds_its_files_in_an_empty_folder():
-    commands = typer.main.get_command(cli.app).commands.values()
-    texts = [cli.app.registered_callback.callback.__doc__, *(one.help for one in commands),
+    group = typer.main.get_command(cli.app)
+    texts = [group.help, *(group.get_command(None, verb).help for verb in cli.VERBS),
              *(path.read_text() for path in PRESETS.rglob("*.yaml"))]
     given = [words.split() for text in texts
              for words in re.findall(rf"{cli.PROGRAM} ((?:run|check|sweep|init) .*?)(?:\\?\n|$|`)", text)]

@@ -99,7 +99,7 @@ def test_the_largest_seed_is_one_that_torch_takes(task):
      "not enough memory for 20.00 GiB"),
 ])
 def test_memory_that_is_not_there_is_no_stack_trace(monkeypatch, capsys, error, told):
-    monkeypatch.setattr(cli, "yamls_and_overrides", lambda *_, **__: error())
+    monkeypatch.setattr("seq2seq_suite.cli.check.yamls_and_overrides", lambda *_, **__: error())
     assert cli.main(["check", "a.yaml"]) == 1
     found = capsys.readouterr().err
     assert told in found and found.count("\n") == 1 and "Traceback" not in found

@@ -12,13 +12,13 @@ from torch import nn
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.types import Encoded
 from seq2seq_suite.config.schema import Config
-from seq2seq_suite.experiments import check, verbs
+from seq2seq_suite.experiments import check
 from seq2seq_suite.prediction import build
 from seq2seq_suite.prediction.open_task import open_task
 
 
 def found(config: Config) -> tuple[dict[str, str], list[str]]:
-    rows = verbs.check(config)
+    rows = check.examine(config)
     return dict(rows), [text for what, text in rows if what == "warning"]
 
 
@@ -74,7 +74,7 @@ def test_a_target_that_the_decoder_has_no_positions_for_is_named(tmp_path):
         write_rows(tmp_path / f"{split}.jsonl", ["(TOP (S (NP (NNP Ann)) (VP (VBZ reads))))", deep])
     config = changed(small_config(tmp_path), "data", path=str(tmp_path), max_length=20)
     with pytest.raises(DataError, match=r"train\.jsonl:2: a target of \d+ symbols") as caught:
-        verbs.check(changed(config, "backbone", max_positions=200))
+        check.examine(changed(config, "backbone", max_positions=200))
     assert "backbone.max_positions is 200" in caught.value.expected
 
 

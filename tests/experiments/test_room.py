@@ -10,7 +10,7 @@ import torch
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.experiments.prepare import encode, fit, read_splits
 from seq2seq_suite.experiments.room import without_room
 from seq2seq_suite.prediction.build import build_predictor
@@ -89,7 +89,7 @@ def test_lengths_that_are_never_predicted_are_counted(tmp_path, kind):
                                            ("autoregressive", "search.max_length_factor")])
 def test_check_and_run_count_them_and_name_the_key(tmp_path, capsys, kind, key):
     own = config(write(tmp_path), kind, **({"factor": 1.0, "extra": 6} if kind == "cut_at_end" else {}))
-    rows = verbs.check(own)
+    rows = check.examine(own)
     finding = dict(rows)["gold beyond the " + ("length limit" if kind == "autoregressive" else "positions")]
     assert finding.startswith("train 2 of 8 (25.00 %): ") and "train.jsonl:7" in finding
     assert any(key in text for what, text in rows if what == "warning")
@@ -103,7 +103,8 @@ def test_check_and_run_count_them_and_name_the_key(tmp_path, capsys, kind, key):
 @pytest.mark.parametrize("kind", ["ctc", "dag", "cut_at_end"])
 def test_a_run_of_which_no_target_has_room_is_refused_with_the_remedy(tmp_path, kind):
     own = config(write(tmp_path, short=0), kind, factor=1.0, **({"extra": 0} if kind == "cut_at_end" else {}))
-    for start in (verbs.check, lambda one: verbs.run(one, tmp_path / "run", resume=False, overwrite=False, command=[])):
+    for start in (check.examine,
+                  lambda one: verbs.run(one, tmp_path / "run", resume=False, overwrite=False, command=[])):
         with pytest.raises(DataError, match=r"train\.jsonl:1: all targets of train are longer") as caught:
             start(own)
         assert "strategy.factor" in caught.value.remedy

@@ -10,7 +10,7 @@ from seq2seq_suite import kernels
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.config_file import dump, load
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.kernels.dropout import dropout as fast_dropout
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.dropout import dropout as plain_dropout
@@ -101,8 +101,8 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     config = load(write(folder, "dropout: mine.py:halve"), TINY, own=True)
     component = config.components["dropout"]
     assert component == f"{folder / 'mine.py'}:halve"
-    assert ("your code", f"{component} replaces dropout; its file is run"
-            ) in verbs.check(config)
+    assert ("your code", f"{component} is run for components.dropout"
+            ) in check.examine(config)
     run = folder.parent / "run"
     verbs.run(config, run, resume=False, overwrite=False, command=[])
     facts = json.loads((run / "provenance.json").read_text())

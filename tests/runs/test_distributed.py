@@ -35,7 +35,7 @@ def pair(folder, tmp_path_factory):
     place = tmp_path_factory.mktemp("pair")
 
     def command() -> int:
-        cli.refuse_early = lambda *_, **__: work(folder, place)
+        cli.start = lambda *_, **__: work(folder, place)
         return cli.main([])
 
     return place, launch(command, place)
@@ -97,7 +97,7 @@ def test_a_process_whose_partner_is_killed_ends_without_a_stack_trace(tmp_path, 
             os.kill(os.getpid(), 9)
         ranks().highest(0)
 
-    monkeypatch.setattr(cli, "refuse_early", work)
+    monkeypatch.setattr(cli, "start", work)
     ends = launch(partial(cli.main, []), tmp_path)
     assert ends[killed][0] == -9 and ends[1 - killed][0] == 1
     assert "Traceback" not in ends[1 - killed][2]  # PyTorch's own words about a lost store are not to be held back
@@ -110,7 +110,7 @@ def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch)
             raise KeyboardInterrupt
         ranks().highest(0)
 
-    monkeypatch.setattr(cli, "refuse_early", work)
+    monkeypatch.setattr(cli, "start", work)
     ends = launch(partial(cli.main, []), tmp_path)
     assert [code for code, _, _ in ends] == [1, 130] and not any("Traceback" in errors for _, _, errors in ends)
 

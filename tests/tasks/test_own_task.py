@@ -49,7 +49,7 @@ def call(*words: str) -> int:
 
 def test_the_guides_task_is_checked_trained_and_predicted_with(folder, capsys):
     assert call("check", "dates.yaml", *SMALL) == 0
-    assert f"{folder / 'dates.py'}:Dates is the task; its file is run" in " ".join(
+    assert f"{folder / 'dates.py'}:Dates is run for task" in " ".join(
         capsys.readouterr().out.split()).replace("│ ", "")
     for kind in ("autoregressive", "ctc"):
         assert call("run", "dates.yaml", *SMALL, f"strategy.kind={kind}", "--output", kind) == 0
