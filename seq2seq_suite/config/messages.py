@@ -169,11 +169,12 @@ def _resolve(keys: Keys, given: dict[str, Any]) -> tuple[list[type[BaseModel]], 
 
     The last key may be the place of an item in a list or a name in a mapping, whose field is what these hold.
     """
-    if len(keys) > 1:
+    if keys[1:]:
         _, whole = _resolve(keys[:-1], given)
-        kind = get_origin(whole.annotation) if whole is not None and not variants(whole.annotation) else None
+        inside = None if whole is None or variants(whole.annotation) else whole.annotation
+        kind = get_origin(inside)
         if kind is dict or (kind is tuple and keys[-1].isdigit()):
-            return [], FieldInfo.from_annotation(get_args(whole.annotation)[kind is dict])
+            return [], FieldInfo.from_annotation(get_args(inside)[kind is dict])
     sections = sections_at(keys[:-1], given)
     field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
     return sections, field

@@ -145,7 +145,7 @@ class Reader:
             result[key_node.value] = self.value(value_node, inner, (*above, id(node)))
         return result
 
-    def _scalar(self, node: yaml.ScalarNode, name: str) -> Any:
+    def _scalar(self, node: yaml.Node, name: str) -> Any:
         kind, text = node.tag.rpartition(":")[2], node.value
         try:
             match kind:
@@ -167,7 +167,7 @@ class Reader:
                           line=node.start_mark.line + 1, expected="plain text, a number, true or false",
                           remedy=f"remove the tag {brief(node.tag)}")
 
-    def _text(self, node: yaml.ScalarNode, name: str) -> str:
+    def _text(self, node: yaml.Node, name: str) -> str:
         """Refuse characters that no file name may have."""
         wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
         if wrong:

@@ -23,15 +23,15 @@ class OnDemand(Sequence[Made], Generic[Made]):
     """
 
     def __init__(self, make: Callable[[int], Made], count: int):
-        self.make, self.count = make, count
+        self.make, self._size = make, count
 
     def __len__(self) -> int:
-        return self.count
+        return self._size
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [self.make(index) for index in range(*place.indices(self.count))]
-        return self.make(range(self.count)[place])
+            return [self.make(index) for index in range(*place.indices(self._size))]
+        return self.make(range(self._size)[place])
 
 
 def chained(parts: Sequence[Sequence[Made]]) -> Sequence[Made]:

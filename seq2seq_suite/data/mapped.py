@@ -131,7 +131,7 @@ class Mapped(Drawn):
         """(examples,) int32, along the first dimension."""
         sizes = np.concatenate([np.diff(bounds) for bounds in self._bounds[name]])
         if name + _WIDTH in self._columns:
-            sizes //= np.concatenate([self._numbers(widths, 0, count) for (widths,), count in zip(
+            sizes //= np.concatenate([self._numbers(widths, 0, int(count)) for (widths,), count in zip(
                 self._columns[name + _WIDTH], np.diff([0, *self._ends]), strict=True)])
         return sizes if self.rows is None else sizes[self.rows]
 

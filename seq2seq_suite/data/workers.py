@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from seq2seq_suite.common.errors import RunError
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def cores() -> int:

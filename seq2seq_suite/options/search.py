@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 from pydantic import Field, model_validator
 
@@ -10,8 +10,6 @@ from seq2seq_suite.options.section import Few, NotNegative, Positive, PositiveFl
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-LogProbability = TypeVar("LogProbability", float, "Tensor")
 
 
 class Search(Section):
@@ -50,7 +48,13 @@ class Search(Section):
         """With other values of some fields."""
         return self.model_copy(update=changes)
 
-    def normalise(self, log_probability: LogProbability, length: Tensor | int) -> LogProbability:
+    @overload
+    def normalise(self, log_probability: float, length: int) -> float: ...
+
+    @overload
+    def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor: ...
+
+    def normalise(self, log_probability: Any, length: Any) -> Any:
         """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.
 
         Source: Wu et al. 2016, eq. 14, without the coverage term.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
@@ -63,6 +63,13 @@ def _or_code(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
     return value if is_code(value) else inner(value)
 
 
+if TYPE_CHECKING:
+    OptimizerName = ScheduleName = str
+else:
+    OptimizerName = Annotated[SerializeAsAny[Literal[*OPTIMIZERS]], WrapValidator(_or_code)]
+    ScheduleName = Literal[*SCHEDULES]
+
+
 class Training(Section):
     """How the weights are learned. Both limits hold; the learning rate decays to whichever comes first."""
 
@@ -70,13 +77,13 @@ class Training(Section):
     max_minutes: Limit = float("inf")  # of training, validation included
     batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
-    optimizer: Annotated[SerializeAsAny[Literal[*OPTIMIZERS]], WrapValidator(_or_code)] = "adamw"  # muon:
+    optimizer: OptimizerName = "adamw"  # muon:
     # orthogonalised updates for matrices between hidden states; FILE.py:NAME: a class or function of yours, called
     # with groups of parameters, lr and optimizer_options; the path is relative to this YAML, and the file's code is run
     optimizer_options: dict[str, Any] = {}  # adamw: betas, eps; muon: those, momentum, factor (its rate is factor
     # times learning_rate); or what your own takes
     learning_rate: PositiveFloat = 1e-3  # peak
-    schedule: Literal[*SCHEDULES] = "cosine"
+    schedule: ScheduleName = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200  # the learning rate rises to its peak
     weight_decay: NotNegativeFloat = 0.01  # of matrices, decoupled from the gradient
