@@ -12,10 +12,11 @@ import pytest
 pytest.importorskip("pyright", reason="comes with the extra `test`")
 
 ROOT = Path(__file__).parents[1]
-MOST_ERRORS = {"cli": 18, "config": 4, "data": 9, "experiments": 23, "inspection": 21, "kernels": 53, "model": 45,
-               "prediction": 3, "search": 24, "strategies": 56, "tasks": 75, "training": 20}
+MOST_ERRORS = {"cli": 18, "experiments": 23, "inspection": 18, "kernels": 53, "model": 45, "prediction": 3,
+               "strategies": 56, "tasks": 74, "training": 20}
 
 
+@pytest.mark.slow
 def test_type_errors_only_become_fewer():
     found = subprocess.run([sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable], cwd=ROOT,
                            env=os.environ | {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}, capture_output=True, text=True)

@@ -127,7 +127,7 @@ def test_the_hub_is_asked_for_subset_and_split_expression(monkeypatch, datasets)
     monkeypatch.setattr(datasets, "load_dataset", load)
     assert rows("owner/some-set", splits={"train": "train[:90%]"}, subset="en") == \
         [Row({"text": "a"}, "owner/some-set", 1)]
-    assert asked == [("owner/some-set", {"name": "en", "split": "train[:90%]"})]
+    assert asked == [("owner/some-set", {"name": "en", "data_files": None, "split": "train[:90%]"})]
 
 
 def test_reading_text_does_not_import_datasets(tmp_path, monkeypatch):
