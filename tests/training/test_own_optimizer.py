@@ -48,7 +48,7 @@ class Notes(Signs):
 def yaml(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code = next(one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "class Signs" in one)
     Path("mine/signs.py").write_text(code + OTHERS)
     return Path("mine/own.yaml")
 
