@@ -10,12 +10,14 @@ import pytest
 import torch
 from torch import nn
 
+from seq2seq_suite import kernels
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.common.types import END, Batch, Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.inspection import report as inspecting
 from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.build import layer_shape as build_layer_shape
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.options.backbone import Backbone
@@ -68,9 +70,10 @@ def little_inspected() -> Iterator[None]:
 
 @pytest.fixture
 def layer_shape() -> Callable[..., LayerShape]:
-    """A factory of layer shapes, small unless told otherwise."""
+    """A factory of layer shapes, small unless told otherwise, of what a backbone says."""
     def make(**changes) -> LayerShape:
-        return LayerShape(**{"width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, **changes})
+        given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, **changes}
+        return build_layer_shape(Backbone.model_validate(given), given.get("encoder_kernel", 0))
     return make
 
 
@@ -90,12 +93,14 @@ def roughen() -> Callable[..., nn.Module]:
 
 @pytest.fixture
 def make_model(roughen) -> Callable[..., Seq2Seq]:
-    """A factory: what a task asks, changes to the backbone, in evaluation mode."""
-    def make(shape: Shape | None = None, *, seed: int = 1, noise: float = 0.2, **backbone) -> Seq2Seq:
+    """A factory: what a task asks, changes to the backbone, in evaluation mode, with fast kernels or plain."""
+    def make(shape: Shape | None = None, *, seed: int = 1, noise: float = 0.2, kernel: str = "fast", **backbone
+             ) -> Seq2Seq:
         given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2,
                  "dropout": 0.0, "max_positions": 160, **backbone}
         torch.manual_seed(seed)
         model = build_model(Backbone.model_validate(given), shape or Shape(TokenShape(11), TargetShape(9)))
+        kernels.accelerate(model, kernel)
         return roughen(model, noise=noise).eval()
     return make
 

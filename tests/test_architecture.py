@@ -19,7 +19,7 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
                  "strategies/parallel/base.py", "strategies/parallel/length_head.py")
 STUDENTS_LINES = 3_628  # with all that they import; to fall to 1,900
 OPEN_TO_ALL = {"common"}
-IN_A_CIRCLE = {"model", "kernels", "search"}  # may only shrink
+IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
 MOST_CODE = {"house": 16_483, "pages": 1_479, "lab": 6_903}

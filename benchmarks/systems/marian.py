@@ -89,25 +89,23 @@ def convert(weights: dict[str, Tensor], shape: Shape) -> MarianMTModel:
         for layer, theirs in zip(ours.decoder.layers, model.model.decoder.layers, strict=True):
             _copy_layer(layer, theirs)
             _copy_attention(layer.cross_attention, theirs.encoder_attn)
-            _copy_norm(layer.cross_residual.norm, theirs.encoder_attn_layer_norm)
+            _copy_norm(layer.cross_norm, theirs.encoder_attn_layer_norm)
     model.tie_weights()
     return model.eval()
 
 
 def _copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
     _copy_attention(ours.attention, theirs.self_attn)
-    _copy_norm(ours.attention_residual.norm, theirs.self_attn_layer_norm)
+    _copy_norm(ours.attention_norm, theirs.self_attn_layer_norm)
     theirs.fc1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.fc2.load_state_dict(ours.feed_forward.outer.state_dict())
-    _copy_norm(ours.feed_forward_residual.norm, theirs.final_layer_norm)
+    _copy_norm(ours.feed_forward_norm, theirs.final_layer_norm)
 
 
 def _copy_attention(ours: nn.Module, theirs: nn.Module) -> None:
-    weights, biases = ours.query_key_value.weight.chunk(3), ours.query_key_value.bias.chunk(3)
-    for part, weight, bias in zip((theirs.q_proj, theirs.k_proj, theirs.v_proj), weights, biases, strict=True):
-        part.weight.copy_(weight)
-        part.bias.copy_(bias)
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
+    for part, own in ((theirs.q_proj, ours.query), (theirs.k_proj, ours.key), (theirs.v_proj, ours.value),
+                      (theirs.out_proj, ours.output)):
+        part.load_state_dict(own.state_dict())
 
 
 def _copy_norm(ours: nn.Module, theirs: nn.Module) -> None:

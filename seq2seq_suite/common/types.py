@@ -11,15 +11,16 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
-from seq2seq_suite.common.errors import DataError
-
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
     import torch
     from torch import Tensor
 
+    from seq2seq_suite.common.errors import DataError
+
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 BLANK = PAD  # of CTC: padding is never predicted, so its id is free
+UNLIKELY = -1e4  # logit of symbols that are avoided, unless an automaton allows nothing else
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 NEVER = float("-inf")  # log-probability of what is impossible
 # What a symbol, at last END, adds to the score of an output behind which it comes.
@@ -131,6 +132,11 @@ class Batch:
 def places(mask: Tensor) -> Tensor:
     """(P,) int64, where a flattened mask is True; only on the CPU this is not waited for."""
     return mask.flatten().nonzero().squeeze(1)
+
+
+def source_symbols(source: Tensor) -> Tensor:
+    """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
+    return source if source.dim() == 2 else source[..., 0]
 
 
 def precise(tensor: Tensor) -> Tensor:

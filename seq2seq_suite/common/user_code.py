@@ -73,6 +73,9 @@ def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[st
     for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
         if isinstance(part, dict) and is_code(part.get("task")):
             yield (*keys, "task"), part
+        backbone = part.get("backbone") if isinstance(part, dict) else None
+        if isinstance(backbone, dict):
+            yield from (((*keys, "backbone", key), backbone) for key, one in list(backbone.items()) if is_code(one))
     training = given["training"] if isinstance(given.get("training"), dict) else {}
     if is_code(training.get("optimizer")):
         yield ("training", "optimizer"), training

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.parts import TABLES
 from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.config.unused_keys import check_uses
 from seq2seq_suite.kernels import SLOTS
@@ -103,7 +104,8 @@ class Config(Section):
     def code(self) -> dict[str, str]:
         """What is code of the user's own: dotted key -> `FILE.py:NAME`."""
         parts = {f"tasks.{name}.task": part.task for name, part in self.tasks.items()}
-        named = {"task": self.task, **parts, "training.optimizer": self.training.optimizer}
+        named = {"task": self.task, **parts, "training.optimizer": self.training.optimizer,
+                 **{f"backbone.{key}": getattr(self.backbone, key) for key in TABLES}}
         return {**{key: code for key, code in named.items() if is_code(code)},
                 **{f"components.{slot}": one for slot, one in self.components.items()}}
 

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.parts import TABLES, compiled
 from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
 from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
@@ -84,9 +85,7 @@ _USES = (
     Use(("search.compile",), "backbone.encoder", "other than none", lambda kind: kind != "none"),
     Use(("search.compile",), "backbone.decoder_steps", "1", lambda steps: steps == 1),
     Use(("search.compile",), "backbone.experts", "0", lambda experts: experts == 0),
-    among(("search.compile",), "backbone.attention_score", "dot"),
-    among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "rotary", "none"),
-    among(("search.compile",), "backbone.norm", "layer", "rms"),
+    *(among(("search.compile",), f"backbone.{key}", *compiled(key)) for key in TABLES),
     Use(("search.compile",), "search.drafter", "'' or a run", lambda drafter: drafter != "ctc"),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),

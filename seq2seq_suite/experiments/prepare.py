@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.parts import POSITIONS, row_of
 from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
@@ -93,7 +94,7 @@ def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
     sources, targets = lengths(encoded)
     # A decoder without an encoder reads the source itself.
     most = config.backbone.max_positions - (sources if config.backbone.encoder == "none" else np.zeros_like(sources))
-    bounded = config.backbone.decoder != "rnn" and config.backbone.positions not in ("alibi", "none")
+    bounded = config.backbone.decoder != "rnn" and row_of(POSITIONS, config.backbone.positions).bounded
     for place in np.flatnonzero(targets > most)[:bounded]:
         raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[place]),
                         expected=f"at most {most[place]:,}: backbone.max_positions is "

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from seq2seq_suite.common.files import to_json
 from seq2seq_suite.common.lazy_imports import need
-from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, UNLIKELY
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors
-from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.tasks.base import Task
 
@@ -26,10 +27,13 @@ _EPSILON = {"layer": 1e-5, "rms": 1e-6}
 _ENDS = {"frontend.embedding": "encoder/embeddings_0", "frontend.positions": "encoder/position_encodings",
          "embedding": "decoder/embeddings", "positions": "decoder/position_encodings",
          "encoder.norm": "encoder/layer_norm", "decoder.norm": "decoder/layer_norm", "output": "decoder/projection"}
-_LAYER = {"attention.query_key_value": "self_attention/linear_0", "attention.output": "self_attention/linear_1",
-          "attention_residual.norm": "self_attention/layer_norm", "cross_attention.output": "attention/linear_2",
-          "cross_residual.norm": "attention/layer_norm", "feed_forward.inner": "ffn/linear_0",
-          "feed_forward.outer": "ffn/linear_1", "feed_forward_residual.norm": "ffn/layer_norm"}
+_LAYER = {"attention.output": "self_attention/linear_1", "attention_norm": "self_attention/layer_norm",
+          "cross_attention.query": "attention/linear_0", "cross_attention.output": "attention/linear_2",
+          "cross_norm": "attention/layer_norm", "feed_forward.inner": "ffn/linear_0",
+          "feed_forward.outer": "ffn/linear_1", "feed_forward_norm": "ffn/layer_norm"}
+# Several of ours in one of theirs.
+_TOGETHER = {"attention": (("query", "key", "value"), "self_attention/linear_0"),
+             "cross_attention": (("key", "value"), "attention/linear_1")}
 _KINDS = {"weight": "weight", "gain": "gamma", "table": "encodings", "bias": "bias"}
 
 
@@ -95,9 +99,12 @@ def specification(run: LoadedRun) -> TransformerSpec:
             layer, theirs = f"{stack}.layers.{number}", f"{stack}/layer_{number}"
             for module, name in _LAYER.items():
                 put(f"{layer}.{module}", f"{theirs}/{name}")
-            cross = f"{layer}.cross_attention.query_key_value"
-            put(cross, f"{theirs}/attention/linear_0", slice(backbone.width))
-            put(cross, f"{theirs}/attention/linear_1", slice(backbone.width, None))
+            for attention, (parts, name) in _TOGETHER.items():
+                for kind in ("weight", "bias"):
+                    if f"{layer}.{attention}.query.{kind}" in ours:
+                        ours[f"{layer}.{attention}.{kind}"] = torch.cat(
+                            [ours[f"{layer}.{attention}.{part}.{kind}"] for part in parts])
+                put(f"{layer}.{attention}", f"{theirs}/{name}")
             if gated:
                 inner, half = f"{layer}.feed_forward.inner", len(ours[f"{layer}.feed_forward.inner.weight"]) // 2
                 put(inner, f"{theirs}/ffn/linear_0", slice(half))

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.files import atomic_write_bytes, atomic_write_text, to_json
-from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, UNLIKELY
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import SentencePieces
 from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors
-from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.tasks.base import Task
@@ -32,11 +31,12 @@ _CLASSES = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForC
 _ENDS = {"frontend.embedding": ("encoder.embed_tokens", 1), "frontend.positions": ("encoder.embed_positions", 1),
          "embedding": ("decoder.embed_tokens", 1), "positions": ("decoder.embed_positions", 1),
          "encoder.norm": ("encoder.layer_norm", 0), "decoder.norm": ("decoder.layer_norm", 0)}
-_LAYER = {"attention.output": ("self_attn.out_proj", 0), "attention_residual.norm": ("self_attn_layer_norm", 0),
-          "cross_attention.output": ("encoder_attn.out_proj", 0), "cross_residual.norm": ("encoder_attn_layer_norm", 0),
+_LAYER = {**{f"{ours}.{part}": (f"{theirs}.{part[0]}_proj", 1) for part in ("query", "key", "value")
+             for ours, theirs in (("attention", "self_attn"), ("cross_attention", "encoder_attn"))},
+          "attention.output": ("self_attn.out_proj", 0), "attention_norm": ("self_attn_layer_norm", 0),
+          "cross_attention.output": ("encoder_attn.out_proj", 0), "cross_norm": ("encoder_attn_layer_norm", 0),
           "feed_forward.inner": ("fc1", 1), "feed_forward.outer": ("fc2", 0),
-          "feed_forward_residual.norm": ("final_layer_norm", 0)}
-_HEADS = {"attention.query_key_value": "self_attn", "cross_attention.query_key_value": "encoder_attn"}
+          "feed_forward_norm": ("final_layer_norm", 0)}
 _KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias"}
 
 
@@ -110,12 +110,6 @@ def converted(model: Seq2Seq, *, tied: bool) -> dict[str, Tensor]:
             layer = f"{stack}.layers.{number}"
             for module, (name, axis) in _LAYER.items():
                 put(f"{layer}.{module}", f"{layer}.{name}", axis)
-            for module, name in _HEADS.items():
-                if f"{layer}.{module}.bias" in ours:
-                    weights = ours[f"{layer}.{module}.weight"].index_select(1, order).chunk(3)
-                    for part, weight, bias in zip("qkv", weights, ours[f"{layer}.{module}.bias"].chunk(3), strict=True):
-                        theirs |= {f"model.{layer}.{name}.{part}_proj.weight": weight,
-                                   f"model.{layer}.{name}.{part}_proj.bias": bias}
     source, target = theirs["model.encoder.embed_tokens.weight"], theirs["model.decoder.embed_tokens.weight"]
     size = max(len(source), len(target))
     theirs["final_logits_bias"] = _filled(ours["output.bias"], size, UNLIKELY).unsqueeze(0)

@@ -44,13 +44,13 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
-    def decode(self, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None, *, mask: Tensor | None = None
-               ) -> tuple[Tensor, Any]:
+    def decode(self, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None) -> tuple[Tensor, Any]:
         """The model's."""
         began = time.perf_counter()
-        hidden, cache = self.model.decode(x, visible, memory, cache, mask=mask)
-        self.passes.append(Pass(began, memory, hidden, mask))
-        return hidden, cache
+        hidden, after = self.model.decode(x, visible, memory, cache)
+        real = visible.any(1) if visible is not None and cache is None else None
+        self.passes.append(Pass(began, memory, hidden, real))
+        return hidden, after
 
 
 @torch.no_grad()  # the path through a graph is found by derivatives, which inference mode forbids

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +16,15 @@ from torch import Tensor, nn
 from seq2seq_suite.common.types import Batch, Constraint, PerRow
 from seq2seq_suite.kernels import native
 from seq2seq_suite.kernels.candidates import Candidates
-from seq2seq_suite.kernels.decoder import Steps
-from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.layers import FeedForward, Residual
+from seq2seq_suite.kernels.decoder import Steps, with_parts
+from seq2seq_suite.model.attention import KeysValues, RelativePositions
+from seq2seq_suite.model.layers import FeedForward
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
-from seq2seq_suite.model.positions import RelativePositions, RotaryPositions
+from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.model.tag import TaggedSeq2Seq
+from seq2seq_suite.model.variants.swiglu import GatedFeedForward
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.logit_processors import EXCLUDED
 from seq2seq_suite.search.step import Rows, SearchOptions
@@ -30,7 +34,8 @@ _ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.fun
 
 def stepper_for(model: Seq2Seq, constraint: Constraint | None, options: SearchOptions) -> Candidates:
     """The steps of a search, compiled if the options say so."""
-    return (CompiledSteps if options.compile and type(model) is Seq2Seq else Candidates)(model, constraint, options)
+    known = isinstance(model, Seq2Seq) and not isinstance(model, PrefixSeq2Seq)
+    return (CompiledSteps if options.compile and known else Candidates)(model, constraint, options)
 
 
 @dataclass(frozen=True)
@@ -68,17 +73,18 @@ class CompiledSteps(Candidates):
         """See `Stepper.start`."""
         rows, previous = super().start(batch, memory, limit, prefixes)
         self.compiled = None
-        if not isinstance(rows.memory.decoder, Steps) or not _fits(self.model, memory):
-            return rows, previous
         model = self.model
+        if not isinstance(model.decoder, Steps) or not _fits(model, memory):
+            return rows, previous
         self.compiled = _Compiled(model, rows.memory, limit.new_tensor(EXCLUDED))
-        self.chooses = (rows.is_stateless and memory.added is None and model.guide is None and model.pointer is None
+        self.chooses = (rows.is_stateless and type(model) in (Seq2Seq, TaggedSeq2Seq)
                         and type(model.embedding) is nn.Embedding and model.output.projection is None
                         and not self.options.sampling)
+        self.model = with_parts(model, decoder=self.compiled)
         blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in rows.cache.layers], 1)
                   for at in range(rows.cache.length)]
         past = Past(torch.arange(limit.size(0)), blocks, [None] * len(blocks))
-        return replace(rows, memory=replace(rows.memory, cross=None, decoder=self.compiled), cache=past), previous
+        return replace(rows, memory=replace(rows.memory, cross=None), cache=past), previous
 
     def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
                    ) -> tuple[Tensor, Tensor, Rows]:
@@ -91,22 +97,23 @@ class CompiledSteps(Candidates):
 
 def _fits(model: Seq2Seq, memory: Memory) -> bool:
     """Whether `step.cpp` knows all parts of a decoder of usual layers."""
-    layers, values = model.decoder.layers, memory.states.values
-    norms = {type(one.norm) for layer in layers for one in layer.children() if isinstance(one, Residual)}
+    layers, values = model.decoder.decoder.layers, memory.states.values
+    norms = {type(one) for layer in layers for name, one in layer.named_children() if name.endswith("_norm")}
     dtypes = {values.dtype, model.output.weight.dtype, *(layer.attention.output.weight.dtype for layer in layers)}
     return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and dtypes == {torch.float32}
             and norms <= {LayerNorm, RMSNorm}
             and all(type(layer.attention.positions) in (RelativePositions, RotaryPositions)
-                    and type(layer.feed_forward) is FeedForward for layer in layers))
+                    and type(layer.feed_forward) in (FeedForward, GatedFeedForward)
+                    and layer.feed_forward.activation in _ACTIVATIONS for layer in layers))
 
 
 class _Compiled:
     """A model's decoder and output layer, for the steps of one search."""
 
     def __init__(self, model: Seq2Seq, memory: Memory, excluded: Tensor):
-        decoder, output, visible = model.decoder, model.output, memory.states.mask
+        decoder, output, visible = model.decoder.decoder, model.output, memory.states.mask
         first, self.kept = decoder.layers[0], []  # tensors whose addresses are used
-        network, residual = first.feed_forward, first.attention_residual
+        network, norm = first.feed_forward, first.attention_norm
         self.depth, self.width, self.symbols = len(decoder.layers), decoder.shape.width, output.weight.size(0)
         crosses = [None] * self.depth if memory.cross is None else memory.cross.layers
         addresses = [self._address(tensor) for layer, cross in zip(decoder.layers, crosses, strict=True)
@@ -116,13 +123,13 @@ class _Compiled:
                                      excluded))
         self.decoder = native.Decoder(
             ctypes.addressof(self.layers), *others, excluded.size(0), self.symbols, self.depth, self.width,
-            decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), residual.pre,
-            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon, model.scale)
+            decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), first.ends_in_norm,
+            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), norm.epsilon, model.scale)
         self.function, self.address = native.library().step, ctypes.addressof(self.decoder)
         self.positions, self.nothing = model.positions, torch.zeros(1, 1, self.width)
         self.rotary = first.attention.positions if type(first.attention.positions) is RotaryPositions else None
 
-    def __call__(self, x: Tensor, visible: None, memory: None, past: Past, *, mask: None = None) -> tuple[Tensor, Past]:
+    def __call__(self, x: Tensor, visible: None, memory: None, past: Past) -> tuple[Tensor, Past]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
         hidden = x.clone(memory_format=torch.contiguous_format)
         return hidden, self.step(hidden, None, past, 0)[2]
@@ -153,12 +160,14 @@ class _Compiled:
 
 def _tensors(layer: nn.Module, cross: KeysValues | None) -> list[Tensor | None]:
     """Those of a layer in the order of `step.cpp`."""
-    products = [layer.attention.query_key_value, layer.attention.output, None, None, layer.feed_forward.inner,
-                layer.feed_forward.outer]
-    norms, memory = [layer.attention_residual.norm, None, layer.feed_forward_residual.norm], None
+    own, network = layer.attention, layer.feed_forward
+    fused = SimpleNamespace(**{name: torch.cat([getattr(one, name) for one in (own.query, own.key, own.value)])
+                               for name in ("weight", "bias")})
+    products = [fused, own.output, None, None, network.inner, network.outer]
+    norms, memory = [layer.attention_norm, None, layer.feed_forward_norm], None
     if cross is not None:
-        products[2:4] = layer.cross_attention.query_key_value, layer.cross_attention.output
-        norms[1] = layer.cross_residual.norm
+        products[2:4] = layer.cross_attention.query, layer.cross_attention.output
+        norms[1] = layer.cross_norm
         memory = torch.stack((cross.keys.transpose(1, 2), cross.values.transpose(1, 2)), 2)
     return [*(getattr(one, name, None) for one in products for name in ("weight", "bias")),
             *(one for norm in norms for one in _norm(norm)), memory]

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 
 def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
-    """`model.convolution.depthwise`, in float32: on a CPU, bfloat16 with more than eleven positions is a hundred times
-    slower."""
+    """`model.variants.conformer.depthwise` in float32: on a CPU, bfloat16 with more than eleven positions is a
+    hundred times slower."""
     width, _, kernel = weight_D1K.shape
     with torch.autocast(x_BDS.device.type, enabled=False):
         return functional.conv2d(x_BDS.unsqueeze(2).to(weight_D1K), weight_D1K.unsqueeze(2), bias_D,

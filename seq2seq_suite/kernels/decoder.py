@@ -6,8 +6,10 @@ Measured: greedy search of one sentence is 1.9 times as fast, with a beam of 5 1
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,20 +19,20 @@ from seq2seq_suite.common.types import States
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues
 from seq2seq_suite.kernels.product import fewest, product
-from seq2seq_suite.model.attention import MultiHeadAttention
+from seq2seq_suite.model.attention import MultiHeadAttention, RelativePositions
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
-from seq2seq_suite.model.layers import FeedForward, Residual, TransformerLayer
+from seq2seq_suite.model.layers import FeedForward, PostNormLayer, TransformerLayer
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
-from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.model.variants.real_positions import MaskedDecoder, MaskedEncoder
 
 _FEW_QUERIES = 48  # of all rows together: below, the calls of anything but the fused kernel take longer than it does
 _MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than the calls that `_Layer.absorb` saves
 
 
 def prepared(stack: nn.Module) -> nn.Module | Steps | Reading:
-    """`model.stacks.prepared`. Stacks of other parts, and watched ones, stay as they are."""
-    kind = {TransformerDecoder: Steps, TransformerEncoder: Reading}.get(type(stack))
+    """`kernels.plain.prepared`. Stacks of other parts, and watched ones, stay as they are."""
+    kind = _KINDS.get(type(stack))
     if kind is None or stack.training or torch.is_grad_enabled() or is_watched(stack):
         return stack
     return kind(stack) if all(map(_is_usual, stack.layers)) else stack
@@ -44,7 +46,7 @@ def is_watched(module: nn.Module | None) -> bool:
 
 def _is_usual(layer: nn.Module) -> bool:
     attentions = [layer.attention, *([] if layer.cross_attention is None else [layer.cross_attention])]
-    return type(layer) is TransformerLayer and layer.convolution is None and all(
+    return type(layer) in (TransformerLayer, PostNormLayer) and layer.convolution is None and all(
         type(one) is MultiHeadAttention and one.attention is fused_attention and "_attend" not in vars(one)
         for one in attentions)
 
@@ -63,7 +65,7 @@ class Reading:
         x = states.values.reshape(-1, shape[2])
         for layer in map(_Layer, self.encoder.layers):
             x = layer.transform(layer.attend(x, shape[0], None, None)[0])
-        return States((x if self.encoder.norm is None else _norm(self.encoder.norm)(x)).view(shape), states.mask)
+        return States(_norm(self.encoder.norm)(x).view(shape), states.mask)
 
 
 class Steps:
@@ -71,7 +73,7 @@ class Steps:
 
     def __init__(self, decoder: TransformerDecoder):
         self.decoder = decoder
-        self.norm = None if decoder.norm is None else _norm(decoder.norm)
+        self.norm = _norm(decoder.norm)
         self.visible: Tensor | None = None  # of the memory that `mask` is for
         self.mask: Tensor | None = None  # what is added to the scores of cross-attention
         self.blind = False  # whether a row sees nothing of its memory
@@ -79,15 +81,19 @@ class Steps:
 
     @cached_property
     def layers(self) -> list[_Layer]:
-        return [_Layer(layer) for layer in self.decoder.layers]
+        return [_Layer(layer, fused=True) for layer in self.decoder.layers]
 
-    def __call__(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None,
-                 *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+    def new_cache(self, like: Tensor) -> Cache:
+        """See `TransformerDecoder.new_cache`."""
+        return self.decoder.new_cache(like)
+
+    def __call__(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
+                 ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`."""
         if memory is not None and memory.visible is not self.visible:
             self._look_at(memory)
-        if cache is None or mask is not None or self.blind or not isinstance(cache.layers[0], KeysValues):
-            return self.decoder(x, visible, memory, cache, mask=mask)
+        if cache is None or self.blind or not isinstance(cache.layers[0], KeysValues):
+            return self.decoder(x, visible, memory, cache)
         shape, visible, caches = x.shape, visible if visible is None else visible.unsqueeze(1), []
         x = x.reshape(-1, shape[2])  # products of two dimensions need no views around them
         for number, layer in enumerate(self.layers):
@@ -96,7 +102,7 @@ class Steps:
             if memory is not None:
                 x = layer.cross(x, memory.layers[number], self.mask, self.absorbed[number])
             x = layer.transform(x)
-        return (x if self.norm is None else self.norm(x)).view(shape), Cache(tuple(caches))
+        return self.norm(x).view(shape), Cache(tuple(caches))
 
     def _look_at(self, memory: CrossKeysValues) -> None:
         visible = memory.visible
@@ -113,27 +119,36 @@ class Steps:
                          for layer, own in zip(self.layers, memory.layers, strict=True)]
 
 
-class _Layer:
-    """A layer's weights and functions at hand: to look them up in its modules takes as long as small products."""
+_KINDS = {TransformerDecoder: Steps, MaskedDecoder: Steps, TransformerEncoder: Reading, MaskedEncoder: Reading}
 
-    def __init__(self, layer: TransformerLayer):
+
+class _Layer:
+    """A layer's weights and functions at hand: to look them up in its modules takes as long as small products.
+
+    Args:
+        layer: in evaluation.
+        fused: its queries, keys and values are one product, of weights put together here.
+    """
+
+    def __init__(self, layer: TransformerLayer, *, fused: bool = False):
         own, self.heads = layer.attention, layer.attention.num_heads
         self.head_width = own.output.weight.size(0) // self.heads
-        self.query_key_value, self.output = _linear(*_weights(own.query_key_value)), _linear(*_weights(own.output))
+        self.query_key_value, self.output = _projections(own, fused=fused), _linear(*_weights(own.output))
         self.positions = own.positions if type(own.positions) is not RelativePositions else None
-        self.attention_residual = _Residual(layer.attention_residual)
+        around = partial(_Residual, pre=layer.ends_in_norm)
+        self.attention_residual = around(layer.attention_norm)
         if layer.cross_attention is not None:
-            project, width = layer.cross_attention.query_key_value, layer.cross_attention.output.weight.size(0)
-            self.cross_weights = project.weight[:width], project.bias[:width], *_weights(layer.cross_attention.output)
+            cross = layer.cross_attention
+            self.cross_weights = *_weights(cross.query), *_weights(cross.output)
             self.query, self.cross_output = _linear(*self.cross_weights[:2]), _linear(*self.cross_weights[2:])
-            self.cross_residual = _Residual(layer.cross_residual)
+            self.cross_residual = around(layer.cross_norm)
         network = layer.feed_forward
         self.feed_forward = lambda x: network(x.unsqueeze(0)).squeeze(0)
-        if type(network) is FeedForward and not network.gated:
+        if type(network) is FeedForward:
             inner, outer = _linear(*_weights(network.inner)), _linear(*_weights(network.outer))
             activation = network.activation
             self.feed_forward = lambda x: outer(activation(inner(x)))
-        self.feed_forward_residual = _Residual(layer.feed_forward_residual)
+        self.feed_forward_residual = around(layer.feed_forward_norm)
 
     def attend(self, x: Tensor, rows: int, visible: Tensor | None, cache: KeysValues | None
                ) -> tuple[Tensor, KeysValues | None]:
@@ -196,14 +211,23 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> T
 
 
 class _Residual:
-    """`model.layers.Residual` in evaluation."""
+    """x + Sublayer(Norm(x)), or Norm(x + Sublayer(x))."""
 
-    def __init__(self, residual: Residual):
-        norm, nothing = _norm(residual.norm), lambda x: x
-        self.before, self.behind = (norm, nothing) if residual.pre else (nothing, norm)
+    def __init__(self, norm: nn.Module, *, pre: bool):
+        norm, nothing = _norm(norm), lambda x: x
+        self.before, self.behind = (norm, nothing) if pre else (nothing, norm)
 
     def after(self, x: Tensor, y: Tensor) -> Tensor:
         return self.behind(x + y)
+
+
+def _projections(attention: MultiHeadAttention, *, fused: bool) -> Callable[[Tensor], Tensor]:
+    """x (P,D) -> (P,3D), its queries, keys and values."""
+    linears = attention.query, attention.key, attention.value
+    if fused:
+        return _linear(*(torch.cat([getattr(one, part) for one in linears]) for part in ("weight", "bias")))
+    functions = [_linear(*_weights(one)) for one in linears]
+    return lambda x: torch.cat([function(x) for function in functions], 1)
 
 
 def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | None]:
@@ -222,3 +246,10 @@ def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     if type(norm) is RMSNorm:
         return partial(torch.rms_norm, normalized_shape=norm.gain.shape, weight=norm.gain, eps=norm.epsilon)
     return norm
+
+
+def with_parts(model: nn.Module, **parts: Any) -> Any:
+    """The same model with other parts, which need be no modules."""
+    found = copy.copy(model)
+    vars(found).update(parts)
+    return found

@@ -12,24 +12,23 @@ from torch.nn import functional
 _LEVELS = 256
 
 
-def dropout(x: Tensor, rate: float, residual: Tensor | None = None) -> Tensor:
-    """`model.dropout.dropout`, with the residual in one pass over memory on the CPU.
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """`kernels.plain.dropout`.
 
     Differs: on the CPU the rate is rounded to a multiple of 1/256 between 1/256 and 255/256 (0.1 becomes 0.1016) and
     the scale follows the rounded rate, so that the expectation is exact.
     """
     if rate > 0.0 and x.device.type == "cpu":
-        return _ByteDropout.apply(x, residual, rate)
-    dropped = functional.dropout(x, rate) if rate > 0.0 else x
-    return dropped if residual is None else residual + dropped
+        return _ByteDropout.apply(x, rate)
+    return functional.dropout(x, rate) if rate > 0.0 else x
 
 
 class _ByteDropout(torch.autograd.Function):
     """One byte of a 64-bit random number decides over each element; the mask is kept as bytes."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, residual: Tensor | None, rate: float) -> Tensor:
-        """[residual +] x, elements dropped and the rest scaled; all of one shape."""
+    def forward(ctx, x: Tensor, rate: float) -> Tensor:
+        """x, elements dropped and the rest scaled."""
         dropped_levels = min(max(1, round(rate * _LEVELS)), _LEVELS - 1)
         scale = _LEVELS / (_LEVELS - dropped_levels)
         count = x.numel()
@@ -37,14 +36,10 @@ class _ByteDropout(torch.autograd.Function):
         keep = (words.view(torch.uint8)[:count] >= dropped_levels).view(torch.uint8).view(x.shape)
         ctx.save_for_backward(keep)
         ctx.scale, ctx.type = scale, x.dtype
-        if residual is None:
-            return keep.to(x.dtype).mul_(x).mul_(scale)
-        wide = torch.result_type(residual, x)
-        return torch.addcmul(residual.to(wide), x.to(wide), keep.to(wide), value=scale)
+        return keep.to(x.dtype).mul_(x).mul_(scale)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        """The kept elements' gradient scaled, the residual's as it is."""
+        """The kept elements' gradient scaled."""
         (keep,) = ctx.saved_tensors
-        grad_residual = grad if ctx.needs_input_grad[1] else None
-        return keep.to(ctx.type).mul_(grad.to(ctx.type)).mul_(ctx.scale), grad_residual, None
+        return keep.to(ctx.type).mul_(grad.to(ctx.type)).mul_(ctx.scale), None

@@ -9,6 +9,7 @@ multiples of 32, and the room for keys and values doubles as outputs grow. Not m
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -17,14 +18,17 @@ from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from seq2seq_suite.common.types import END, sync_interval
 from seq2seq_suite.kernels.cache import KeysValues
-from seq2seq_suite.kernels.decoder import Steps
+from seq2seq_suite.kernels.decoder import Steps, with_parts
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
+from seq2seq_suite.model.guide import GuidedMemory
+from seq2seq_suite.model.pointer import TermMemory
 from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.step import Rows, Stepper
 
@@ -58,7 +62,7 @@ def _captured_by_cuda(work: Callable[[], None]) -> Callable[[], None]:
 
 
 CAPTURES: dict[str, Callable[[Callable[[], None]], Callable[[], None]]] = {"cuda": _captured_by_cuda}  # by device
-_graphs: WeakKeyDictionary[Seq2Seq, OrderedDict[Any, _Graph]] = WeakKeyDictionary()
+_graphs: WeakKeyDictionary[nn.Module, OrderedDict[Any, _Graph]] = WeakKeyDictionary()  # by decoder
 
 
 def captures(stepper: Stepper, rows: Rows) -> bool:
@@ -75,13 +79,14 @@ def _obstacle(stepper: Stepper, rows: Rows) -> str:
     """Why the steps of a search cannot be captured; empty if they can."""
     if stepper.options.sampling:
         return "outputs are sampled"
-    if type(stepper.model) is not Seq2Seq or not isinstance(rows.memory.decoder, Steps):
+    model = stepper.model
+    if not isinstance(model, Seq2Seq) or isinstance(model, PrefixSeq2Seq) or not isinstance(model.decoder, Steps):
         return "the model or its decoder has unusual parts"
     if rows.history is not None:
         return "scores depend on the symbols so far"
     if rows.prefixes is not None:
         return "CTC scores the prefixes"
-    if rows.memory.added is not None:
+    if isinstance(rows.memory, TermMemory):
         return "the strategy adds to the logits"
     if rows.cache.length:
         return "the beginning of the target is given"
@@ -135,7 +140,8 @@ def _padded(memory: Memory, length: int) -> Memory:
         cross = CrossKeysValues(tuple(layers), wider(cross.visible, 0))
     states = replace(states, values=wider(states.values, 1), mask=wider(states.mask, 0),
                      symbols=wider(states.symbols, 0))
-    return replace(memory, cross=cross, guide=wider(memory.guide, 1), states=states)
+    more_parts = {"guide": wider(memory.guide, 1)} if isinstance(memory, GuidedMemory) else {}
+    return replace(memory, cross=cross, states=states, **more_parts)
 
 
 def search(stepper: Stepper, state: Search, longest: int) -> Search | None:
@@ -161,7 +167,7 @@ def _graph_for(stepper: Stepper, state: Search, capacity: int) -> _Graph | None:
     shapes = tuple((one.shape, one.dtype) for one in _tensors(_without_cache(state)))
     key = (type(state), capacity, shapes, stepper.options.model_dump_json(), id(stepper.constraint),
            model.output.weight.data_ptr())
-    known = _graphs.setdefault(model, OrderedDict())
+    known = _graphs.setdefault(model.decoder.decoder, OrderedDict())
     if key not in known:
         if len(known) >= _MOST_GRAPHS:
             known.popitem(last=False)
@@ -182,8 +188,9 @@ class _Graph:
         self.decoder = _Behind(stepper.model, capacity)
         rooms = (_Room.like(one, capacity, self.step) for one in state.rows.cache.layers)
         own = _cloned(_without_cache(state))
-        memory = replace(own.rows.memory, decoder=self.decoder)
-        self.state: Search = replace(own, rows=replace(own.rows, cache=Cache(tuple(rooms)), memory=memory))
+        self.state: Search = replace(own, rows=replace(own.rows, cache=Cache(tuple(rooms))))
+        stepper = copy.copy(stepper)
+        stepper.model = with_parts(stepper.model, decoder=self.decoder)
         self.read = stepper.constraint, stepper.processors  # by the graph, which does not keep them itself
         self.replay = CAPTURES[state.over.device.type](lambda: self._advance(stepper))
 
@@ -211,10 +218,10 @@ class _Behind:
     """A decoder whose self-attention sees the filled part of the room for keys and values."""
 
     def __init__(self, model: Seq2Seq, capacity: int):
-        self.steps = Steps(model.decoder)
+        self.steps = Steps(model.decoder.decoder)
         self.places = torch.arange(capacity, device=model.output.weight.device)
 
-    def __call__(self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache, *, mask: None = None
+    def __call__(self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache
                  ) -> tuple[Tensor, Cache]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
         return self.steps(x, (self.places <= cache.length).view(1, 1, -1), memory, cache)
@@ -250,8 +257,9 @@ class _Room(KeysValues):
 
 def _check_positions(model: Seq2Seq, end: int) -> None:
     """Raise as plain steps do where positions run out: a captured step does not look."""
-    model.positions(model.output.weight.new_zeros(1, 1, model.decoder.shape.width), end - 1)
-    rotary = model.decoder.layers[0].attention.positions
+    decoder = model.decoder.decoder
+    model.positions(model.output.weight.new_zeros(1, 1, decoder.shape.width), end - 1)
+    rotary = decoder.layers[0].attention.positions
     if isinstance(rotary, RotaryPositions):
         rotary.factors(1, end - 1)
 

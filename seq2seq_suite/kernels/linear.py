@@ -11,27 +11,26 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from seq2seq_suite.kernels import torch_private
+from seq2seq_suite.kernels import plain, torch_private
 from seq2seq_suite.kernels.product import pays
-from seq2seq_suite.model import output
 
 _PACKED_SYMBOLS = 2_000  # below, a search gains less than it takes to pack
 
 
 def linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
-    """`model.output.linear`, with the weight packed where that pays.
+    """`kernels.plain.linear`, with the weight packed where that pays.
 
     It is packed for each batch of which a step has several rows, and cannot be out of date.
     """
     if (weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch_private.has_onednn()
             or not torch.is_inference_mode_enabled() or torch.is_autocast_enabled("cpu")):
-        return output.linear(weight, bias)
-    plain, packed = output.linear(weight, bias), None
+        return plain.linear(weight, bias)
+    as_it_is, packed = plain.linear(weight, bias), None
 
     def multiply(hidden: Tensor) -> Tensor:
         nonlocal packed
         if weight.size(0) < _PACKED_SYMBOLS and not pays(hidden, weight):
-            return plain(hidden)
+            return as_it_is(hidden)
         if packed is None and hidden.numel() > hidden.size(-1) and weight.size(0) >= _PACKED_SYMBOLS:
             packed = torch_private.packed(weight)
         return torch_private.onednn_linear(hidden, weight if packed is None else packed, bias)

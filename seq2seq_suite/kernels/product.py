@@ -17,7 +17,7 @@ _LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it 
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`model.linear.product`, forwards and backwards."""
+    """`kernels.plain.product`, forwards and backwards."""
     if not pays(x, weight):
         return functional.linear(x, weight, bias)
     if torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, weight, bias)):

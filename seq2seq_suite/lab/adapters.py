@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import BLANK, Loss
+from seq2seq_suite.common.types import BLANK, Loss, source_symbols
 from seq2seq_suite.lab.laws.common import Weights
 from seq2seq_suite.model import layers
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
-from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.strategies.ctc_head import positions_needed
 
 Function = Callable[..., Any]
@@ -52,7 +51,7 @@ def smoothed_loss(loss: Function, _: Function) -> Function:
 def language_loss(loss: Function, _: Function) -> Function:
     """`loss(logits, tokens, mask) -> (sum, count)`; a wrong count shows in the sum."""
     def summed(part: Any, states: Any, batch: Any) -> Tensor:
-        total, count = loss(part.head(states.values), tokens_of(batch.source), batch.source_mask)
+        total, count = loss(part.head(states.values), source_symbols(batch.source), batch.source_mask)
         return total * (part.count(batch) / max(1, int(count)))
     return summed
 
@@ -74,7 +73,7 @@ def set_loss(loss: Function, _: Function) -> Function:
     """`loss(log_p, remaining) -> sum` over the steps of a rollout."""
     def summed(strategy: Any, model: Any, batch: Any, memory: Any) -> Tensor:
         previous, remaining, real = strategy._rollout(model, batch, memory)
-        hidden = strategy._hidden(model, batch, memory, previous)
+        hidden = strategy._hidden(model, replace(batch, target_mask=real), memory, previous)
         return loss(model.logits(hidden, memory).log_softmax(-1)[real], remaining[real])
     return summed
 
@@ -125,9 +124,8 @@ def _lists(symbols: Tensor, lengths: Tensor) -> list[list[int]]:
 
 def weights_of(attention: MultiHeadAttention) -> Weights:
     """The weights of an attention, queries, keys and values apart."""
-    (wq, wk, wv), (bq, bk, bv) = (part.chunk(3) for part in (attention.query_key_value.weight,
-                                                              attention.query_key_value.bias))
-    return Weights(wq, bq, wk, bk, wv, bv, attention.output.weight, attention.output.bias)
+    return Weights(*(getattr(linear, part) for linear in (attention.query, attention.key, attention.value,
+                                                          attention.output) for part in ("weight", "bias")))
 
 
 @dataclass(frozen=True)
@@ -245,69 +243,66 @@ def _whole(visible: Tensor | None, *shape: int) -> Tensor | None:
 
 def layer_norm(norm: Function, _: Function) -> Function:
     """`layer_norm(x, gain, bias, epsilon)`."""
-    return lambda part, x, mask=None: norm(x, part.gain, part.bias, part.epsilon)
+    return lambda part, x: norm(x, part.gain, part.bias, part.epsilon)
 
 
 def dropout(drop: Function, _: Function) -> Function:
     """`dropout(x, rate, training)`."""
-    def dropout(x: Tensor, rate: float, residual: Tensor | None = None) -> Tensor:
-        dropped = drop(x, rate, rate > 0.0)
-        return dropped if residual is None else residual + dropped
-    return dropout
+    return lambda x, rate: drop(x, rate, rate > 0.0)
 
 
 def feed_forward(network: Function, before: Function) -> Function:
     """`feed_forward(x, w1, b1, w2, b2)` of networks with ReLU."""
-    def forward(part: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        if part.gated or part.activation is not functional.relu:
-            return before(part, x, mask)
+    def forward(part: Any, x: Tensor) -> Tensor:
+        if part.activation is not functional.relu:
+            return before(part, x)
         return network(x, part.inner.weight, part.inner.bias, part.outer.weight, part.outer.bias)
     return forward
 
 
 def residual(residual: Function, before: Function) -> Function:
     """`residual(x, sublayer, norm, placement)` around each sub-layer."""
-    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
-                memory: Any = None, memory_visible: Tensor | None = None) -> Any:
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, *, cache: Any = None, memory: Any = None,
+                memory_visible: Tensor | None = None) -> Any:
         if layer.convolution is not None:
-            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible)
+            return before(layer, x, visible, cache=cache, memory=memory, memory_visible=memory_visible)
         past = [cache]
 
-        def around(part: Any, x: Tensor, sublayer: Function) -> Tensor:
-            return residual(x, lambda y: part.dropout(sublayer(y)), lambda y: part.norm(y, mask), _placement(part))
+        def around(norm: Any, x: Tensor, sublayer: Function) -> Tensor:
+            return residual(x, lambda y: layer.dropout(sublayer(y)), norm, _placement(layer))
 
         def attend(y: Tensor) -> Tensor:
             out, past[0] = layer.attention(y, visible, cache)
             return out
 
-        x = around(layer.attention_residual, x, attend)
+        x = around(layer.attention_norm, x, attend)
         if layer.cross_attention is not None:
-            x = around(layer.cross_residual, x, lambda y: layer.cross_attention.cross(y, memory, memory_visible))
-        return around(layer.feed_forward_residual, x, lambda y: layer.feed_forward(y, mask)), past[0]
+            x = around(layer.cross_norm, x, lambda y: layer.cross_attention.cross(y, memory, memory_visible))
+        return around(layer.feed_forward_norm, x, layer.feed_forward), past[0]
     return forward
 
 
 def encoder_block(block: Function, before: Function) -> Function:
     """`encoder_block(x, mask, parts, placement)` of layers without a memory."""
-    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, **others: Any) -> Any:
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, **others: Any) -> Any:
         if layer.cross_attention is not None or layer.convolution is not None or others.get("cache") is not None:
-            return before(layer, x, visible, mask, **others)
-        return block(x, mask, _parts(layer, mask), _placement(layer.attention_residual)), None
+            return before(layer, x, visible, **others)
+        return block(x, None if visible is None else visible.any(1), _parts(layer), _placement(layer)), None
     return forward
 
 
 def decoder_block(block: Function, before: Function) -> Function:
     """`decoder_block(x, memory, visible, memory_mask, parts, placement)` where nothing is cached."""
-    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
-                memory: Any = None, memory_visible: Tensor | None = None) -> Any:
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, *, cache: Any = None, memory: Any = None,
+                memory_visible: Tensor | None = None) -> Any:
         if memory_visible is None or layer.convolution is not None or cache is not None:
-            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible)
+            return before(layer, x, visible, cache=cache, memory=memory, memory_visible=memory_visible)
         return block(x, memory.of, _whole(visible, x.size(0), x.size(1), x.size(1)), memory_visible.squeeze(1),
-                     _parts(layer, mask, memory), _placement(layer.attention_residual)), None
+                     _parts(layer, memory), _placement(layer)), None
     return forward
 
 
-def _parts(layer: Any, mask: Tensor | None, memory: Remembered | None = None) -> SimpleNamespace:
+def _parts(layer: Any, memory: Remembered | None = None) -> SimpleNamespace:
     """A layer's parts as callables: attention(x, memory, visible), feed_forward(x), norm(x)."""
     def attend(x: Tensor, other: Tensor, visible: Tensor) -> Tensor:
         if other is x:
@@ -319,12 +314,10 @@ def _parts(layer: Any, mask: Tensor | None, memory: Remembered | None = None) ->
         return layer.cross_attention.cross(
             x, memory if known else layer.cross_attention.memory_keys_values(other), visible)
 
-    around = [layer.attention_residual, *([layer.cross_residual] if layer.cross_attention is not None else []),
-              layer.feed_forward_residual]
-    return SimpleNamespace(self_attention=attend, cross_attention=cross,
-                           feed_forward=lambda x: layer.feed_forward(x, mask),
-                           norms=[lambda x, norm=part.norm: norm(x, mask) for part in around])
+    norms = [layer.attention_norm, *([layer.cross_norm] if layer.cross_attention is not None else []),
+             layer.feed_forward_norm]
+    return SimpleNamespace(self_attention=attend, cross_attention=cross, feed_forward=layer.feed_forward, norms=norms)
 
 
-def _placement(part: Any) -> str:
-    return "pre" if part.pre else "post"
+def _placement(layer: Any) -> str:
+    return "pre" if layer.ends_in_norm else "post"

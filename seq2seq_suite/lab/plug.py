@@ -46,7 +46,8 @@ class Slot:
     alike: bool = True
 
 
-_ATTENTION, _LAYER = "model.attention:MultiHeadAttention", "model.layers:TransformerLayer"
+_ATTENTION = "model.attention:MultiHeadAttention"
+_LAYERS = "model.layers:TransformerLayer.forward", "model.layers:PostNormLayer.forward"
 SLOTS: dict[str, Slot] = {
     "cross_entropy": Slot({"cross_entropy": adapters.mean_loss}),
     "squared_error": Slot({"cross_entropy": adapters.mean_loss}, alike=False),
@@ -59,11 +60,11 @@ SLOTS: dict[str, Slot] = {
     "shift_matrix": Slot({"model.positions:sinusoids": output.shifted_positions}, when="build"),
     "rotate": Slot({"model.positions:RotaryPositions.rotate": output.rotate}),
     "layer_norm": Slot({"model.norms:LayerNorm.forward": adapters.layer_norm}),
-    "residual": Slot({f"{_LAYER}.forward": adapters.residual}),
+    "residual": Slot(dict.fromkeys(_LAYERS, adapters.residual)),
     "dropout": Slot({"dropout": adapters.dropout}),
     "feed_forward": Slot({"model.layers:FeedForward.forward": adapters.feed_forward}),
-    "encoder_block": Slot({f"{_LAYER}.forward": adapters.encoder_block}),
-    "decoder_block": Slot({f"{_LAYER}.forward": adapters.decoder_block,
+    "encoder_block": Slot(dict.fromkeys(_LAYERS, adapters.encoder_block)),
+    "decoder_block": Slot({**dict.fromkeys(_LAYERS, adapters.decoder_block),
                            f"{_ATTENTION}.memory_keys_values": adapters.memory_with_keys_values}),
     "shift_right": Slot({"strategies.autoregressive:shift_right": output.shift_right}),
     "smoothed_cross_entropy": Slot({"model.seq2seq:Seq2Seq.cross_entropy": adapters.smoothed_loss}),
@@ -86,7 +87,7 @@ SLOTS: dict[str, Slot] = {
                       "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
     **{name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
        for name in ("own_examples", "write_answer", "read_answer", "score_answers")},
-    "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
+    "language_loss": Slot({"strategies.auxiliary_losses:Language.loss": adapters.language_loss}),
     "fine_tuning_loss": Slot({"strategies.auxiliary:Auxiliaries.added": adapters.fine_tuning_loss}),
 }
 # What an experiment changes of the suite besides, `also`, where no key of the configuration does.
@@ -126,7 +127,7 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
                 else:
                     _rebind(before, after)
                     stack.callback(_rebind, after, before)  # where it was imported meanwhile, too
-        stack.enter_context(kernels.use("fast", components))
+        stack.enter_context(kernels.using(components))
         yield
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import skip_init
 
-from seq2seq_suite import kernels
 from seq2seq_suite.common.types import PerRow
-from seq2seq_suite.model.linear import Linear
-from seq2seq_suite.model.positions import RelativePositions
 
 
 def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
@@ -73,10 +71,22 @@ class KeysValues(PerRow):
         return KeysValues(self.keys[:, :, :length], self.values[:, :, :length])
 
 
+class RelativePositions(nn.Module):
+    """Positions that act inside self-attention; these leave it as it is."""
+
+    def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
+        """Queries or keys (B,H,T,E) with their positions; the first column is at position `offset`."""
+        return x_BHTE
+
+    def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor | None:
+        """What is added to the scores (H,T,offset + T) of queries from `offset` on; None for nothing."""
+        return None
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    W^Q, W^K and W^V of all heads are concatenated in one matrix: self-attention then takes one product.
+    W^Q, W^K and W^V are those of all heads, side by side; they are drawn as one matrix (3D,D) would be.
 
     Source: Vaswani et al. 2017, section 3.2.2.
 
@@ -92,9 +102,13 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.dropout_rate = num_heads, dropout_rate
         self.positions = positions or RelativePositions()
-        self.query_key_value = Linear(width, 3 * width)
-        self.output = Linear(width, width)
-        self.attention = kernels.chosen("attention")
+        self.query, self.key, self.value = projections = [skip_init(nn.Linear, width, width) for _ in range(3)]
+        for linear in projections:
+            nn.init.kaiming_uniform_(linear.weight, a=math.sqrt(5))
+        for linear in projections:
+            nn.init.uniform_(linear.bias, -width**-0.5, width**-0.5)
+        self.output = nn.Linear(width, width)
+        self.attention = attention
 
     def forward(self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
                 ) -> tuple[Tensor, KeysValues | None]:
@@ -109,7 +123,7 @@ class MultiHeadAttention(nn.Module):
             (B,T,D), and the cache with these positions added (None if there was none).
         """
         offset = cache.length if cache is not None else 0
-        query, key, value = self._heads(self.query_key_value(x), 3)
+        query, key, value = (self._heads(linear(x)) for linear in (self.query, self.key, self.value))
         query, key = self.positions.rotate(query, offset), self.positions.rotate(key, offset)
         if cache is not None:
             cache = cache.append(key, value)
@@ -118,24 +132,19 @@ class MultiHeadAttention(nn.Module):
 
     def memory_keys_values(self, memory: Tensor) -> KeysValues:
         """Keys and values (B,H,S,E) of `memory` (B,S,D), once for all steps of decoding."""
-        width = memory.size(-1)
-        weight, bias = self.query_key_value.weight[width:], self.query_key_value.bias[width:]
-        return KeysValues(*self._heads(self.query_key_value.product(memory, weight, bias), 2))
+        return KeysValues(self._heads(self.key(memory)), self._heads(self.value(memory)))
 
     def cross(self, x: Tensor, memory: KeysValues, visible: Tensor) -> Tensor:
         """Cross-attention of x (N,T,D) to the `visible` (B,1,S) positions of the `memory` of B sentences.
 
         N is a multiple of B: the beams of a sentence, side by side, are queries to one memory.
         """
-        width = x.size(-1)
-        weight, bias = self.query_key_value.weight[:width], self.query_key_value.bias[:width]
-        (query,) = self._heads(self.query_key_value.product(x.reshape(visible.size(0), -1, width), weight, bias), 1)
+        query = self._heads(self.query(x.reshape(visible.size(0), -1, x.size(-1))))
         return self._join(query, memory.keys, memory.values, visible).view(x.shape)
 
-    def _heads(self, projected: Tensor, parts: int) -> list[Tensor]:
-        """(B,T,parts * D) -> (B,H,T,E) of each part."""
-        batch, length, _ = projected.shape
-        return [part.transpose(1, 2) for part in projected.view(batch, length, parts, self.num_heads, -1).unbind(2)]
+    def _heads(self, projected: Tensor) -> Tensor:
+        """(B,T,D) -> (B,H,T,E)."""
+        return projected.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
     def _join(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None = None
               ) -> Tensor:

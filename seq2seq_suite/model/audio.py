@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.dropout import Dropout
 
 _CHANNELS = 32
 
@@ -74,7 +73,7 @@ class Subsampled(nn.Module):
         bins = (mean.size(0) + 3) // 4  # each convolution halves them, rounded up
         self.project = nn.Linear(_CHANNELS * bins, width)
         self.positions = positions
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
         self.masking = masking
 
     def forward(self, source: Tensor, mask: Tensor) -> States:

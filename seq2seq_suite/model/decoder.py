@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from seq2seq_suite import kernels
-from seq2seq_suite.common.types import PerRow, States
+from seq2seq_suite.common.types import PerRow
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.layers import LayerShape, TransformerLayer
-from seq2seq_suite.model.norms import build_norm
-from seq2seq_suite.model.positions import RelativePositions
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import States
+    from seq2seq_suite.model.attention import RelativePositions
+    from seq2seq_suite.model.layers import LayerShape
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,9 @@ class TransformerDecoder(nn.Module):
                  has_memory: bool = True):
         super().__init__()
         self.shape, self.has_memory = shape, has_memory
-        self.layers = nn.ModuleList(TransformerLayer(shape, positions, has_memory=has_memory)
-                                    for _ in range(num_layers))
-        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
-        self.empty_cache = kernels.chosen("cache").empty
+        self.layers = nn.ModuleList(shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
+        self.norm = shape.last_norm()
+        self.empty_cache = KeysValues.empty
 
     def remember(self, memory: States) -> CrossKeysValues | None:
         """Keys and values of the memory (B,S,D) for every layer; None for a stack without memory."""
@@ -66,29 +67,29 @@ class TransformerDecoder(nn.Module):
         empty = self.empty_cache(like.new_empty(like.size(0), heads, 0, width // heads))
         return Cache((empty,) * len(self.layers))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None,
-                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
+                ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target.
 
         Args:
             x: (N,T,D) embedded symbols with positions.
-            visible: bool, broadcastable to (N,T,cached + T): True where a position may attend. None: everywhere.
+            visible: bool, broadcastable to (N,T,cached + T): True where a position may attend. None: everywhere. What
+                no position sees counts as padding for norms over the batch and for experts.
             memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
             cache: of earlier positions; passed in and returned, never kept.
-            mask: (N,T) of real positions, needed in training by norms over the batch and by experts.
 
         Returns:
             (N,T,D) and the cache with these positions added, None if there was none.
         """
-        x, cache = self.through_layers(x, visible, memory, cache, mask)
-        return x if self.norm is None else self.norm(x, mask), cache
+        x, cache = self.through_layers(x, visible, memory, cache)
+        return self.norm(x), cache
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
-                       mask: Tensor | None) -> tuple[Tensor, Cache | None]:
+    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
+                       ) -> tuple[Tensor, Cache | None]:
         """`forward` without the last norm."""
         caches = []
         for number, layer in enumerate(self.layers):
-            x, past = layer(x, visible, mask, cache=cache.layers[number] if cache is not None else None,
+            x, past = layer(x, visible, cache=cache.layers[number] if cache is not None else None,
                             memory=memory.layers[number] if memory is not None else None,
                             memory_visible=memory.visible if memory is not None else None)
             caches.append(past)

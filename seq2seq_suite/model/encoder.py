@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.layers import LayerShape, TransformerLayer
-from seq2seq_suite.model.norms import build_norm
-from seq2seq_suite.model.positions import RelativePositions
+
+if TYPE_CHECKING:
+    from seq2seq_suite.model.attention import RelativePositions
+    from seq2seq_suite.model.layers import LayerShape
 
 
 class TransformerEncoder(nn.Module):
@@ -18,17 +21,16 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None):
         super().__init__()
-        self.layers = nn.ModuleList(TransformerLayer(shape, positions) for _ in range(num_layers))
-        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+        self.layers = nn.ModuleList(shape.layer(shape, positions) for _ in range(num_layers))
+        self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
         """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
-        x = self.through_layers(states.values, states)
-        return States(x if self.norm is None else self.norm(x, states.mask), states.mask)
+        x = self.through_layers(states.values, states.mask.unsqueeze(1))
+        return States(self.norm(x), states.mask)
 
-    def through_layers(self, x: Tensor, states: States) -> Tensor:
-        """x (B,S,D) after all layers, each position attending to the real ones."""
-        visible = states.mask.unsqueeze(1)
+    def through_layers(self, x: Tensor, visible: Tensor) -> Tensor:
+        """x (B,S,D) after all layers, each position attending to the `visible` (B,1,S) ones."""
         for layer in self.layers:
-            x, _ = layer(x, visible, states.mask)
+            x, _ = layer(x, visible)
         return x

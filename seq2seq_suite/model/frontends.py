@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.types import PAD, UNKNOWN, States
-from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 
@@ -32,7 +31,7 @@ class Tokens(nn.Module):
         self.embedding = embedding
         self.scale = math.sqrt(embedding.embedding_dim)
         self.positions = positions
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
         """source (B,S) int64, or (B,S,2) tokens and their segments; mask (B,S) bool -> (B,S,D)."""
@@ -75,7 +74,7 @@ class Words(nn.Module):
             self.project = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
         self.positions = positions
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
         """source (B,S,1+C) int64: type, then letters padded with 0; mask (B,S) bool -> (B,S,D)."""
@@ -107,8 +106,3 @@ def _fingerprint(rows: Tensor) -> Tensor:
     odd = rows.new_full((rows.size(1),), 0x5DEECE66D1CE4E5B).cumprod(0)
     mixed = (rows + 1) * odd
     return (mixed ^ (mixed >> 29)).sum(-1)
-
-
-def tokens_of(source: Tensor) -> Tensor:
-    """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
-    return source if source.dim() == 2 else source[..., 0]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import States
 
 
 class Guide(nn.Module):
@@ -53,3 +61,29 @@ class Guide(nn.Module):
         seen = functional.embedding(rows, prepared.reshape(-1, width)) * (focus >= 0).unsqueeze(-1)
         offset = torch.arange(self.num_context, device=x.device) * self.num_symbols
         return self.norm(x + seen.sum(2) + self.symbols(context + offset).sum(2))
+
+
+@dataclass(frozen=True)
+class GuidedMemory(Memory):
+    """A memory with what the guide reads of it, (B,S,K*D)."""
+
+    guide: Tensor
+
+
+class GuidedSeq2Seq(Seq2Seq):
+    """A model with a `guide`, which adds the automaton's state to the decoder's input."""
+
+    reads = ("focus", "context")
+    guide: Guide
+
+    def prepare(self, states: States) -> GuidedMemory:
+        """See `Seq2Seq.prepare`."""
+        guide = self.guide.prepare(states.values)
+        memory = super().prepare(states)
+        return GuidedMemory(memory.cross, memory.states, guide)
+
+    def embed(self, symbols: Tensor, memory: GuidedMemory, *, offset: int | Tensor = 0, focus: Tensor, context: Tensor
+              ) -> Tensor:
+        """See `Seq2Seq.embed`; `focus` (N,T,K) and `context` (N,T,M) are the state before each symbol to come."""
+        x = self.with_positions(symbols, memory, offset)
+        return self.dropout(self.guide(x, memory.guide, focus, context))

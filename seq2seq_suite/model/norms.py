@@ -1,16 +1,10 @@
-"""Normalisation: LayerNorm, RMSNorm and PowerNorm behind one call, `norm(x, mask)`.
-
-Statistics are float32 whatever the precision of x. Only PowerNorm, whose statistics are over the batch, uses
-the mask.
-"""
+"""Normalisation: LayerNorm and RMSNorm. Statistics are float32 whatever the precision of x."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from seq2seq_suite.model.variants.power_norm import PowerNorm
 
 
 class LayerNorm(nn.Module):
@@ -25,7 +19,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
         self.epsilon = epsilon
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """x (..., D) normalised."""
         return functional.layer_norm(x, self.gain.shape, self.gain, self.bias, self.epsilon)
 
@@ -41,11 +35,6 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
         self.epsilon = epsilon
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """x (..., D) normalised."""
         return functional.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
-
-
-def build_norm(kind: str, width: int) -> nn.Module:
-    """A norm by its name: layer, rms or power."""
-    return {"layer": LayerNorm, "rms": RMSNorm, "power": PowerNorm}[kind](width)

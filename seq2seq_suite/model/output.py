@@ -5,23 +5,15 @@ Letters in this module: N positions, padding taken out; D width, V symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite import kernels
+from seq2seq_suite.common.types import UNLIKELY
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-
-UNLIKELY = -1e4  # logit of symbols that are avoided, unless an automaton allows nothing else
-
-
-def linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
-    """h -> h W^T + b, for the many steps of one search, in which W and b are constant."""
-    return partial(functional.linear, weight=weight, bias=bias)
 
 
 def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
@@ -57,7 +49,7 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
 
 
 class LogitTerm(Protocol):
-    """A term added to the logits of B sentences."""
+    """A term added to the logits of B sentences: tensors, and how hidden states are added to them."""
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
@@ -82,21 +74,15 @@ class OutputLayer(nn.Module):
         if tied is None:
             nn.init.normal_(self.weight, std=width**-0.5)
         self.bias = nn.Parameter(torch.zeros(num_symbols))
-        self._linear, self._cross_entropy = kernels.chosen("linear"), kernels.chosen("cross_entropy")
-        self._gather_log_probs = kernels.chosen("gather_log_probs")
+        self.sum_cross_entropy, self.pick_log_probs = cross_entropy, gather_log_probs
 
-    def forward(self, hidden: Tensor, prepared: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """(...,D) -> (...,V), with the result of `prepare` if given."""
-        hidden = self._narrow(hidden)
-        return functional.linear(hidden, self.weight, self.bias) if prepared is None else prepared(hidden)
-
-    def prepare(self) -> Callable[[Tensor], Tensor]:
-        """A prepared layer for all steps of one search."""
-        return self._linear(self.weight, self.bias)
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(...,D) -> (...,V)."""
+        return functional.linear(self.narrow(hidden), self.weight, self.bias)
 
     def cross_entropy(self, hidden: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
         """`cross_entropy` of this layer's symbols."""
-        return self._cross_entropy(self._narrow(hidden), self.weight, self.bias, targets, label_smoothing)
+        return self.sum_cross_entropy(self.narrow(hidden), self.weight, self.bias, targets, label_smoothing)
 
     def gather_log_probs(self, hidden: Tensor, symbols: Tensor, *, never: Sequence[int] = ()
                          ) -> tuple[Tensor, Tensor, Tensor]:
@@ -104,7 +90,8 @@ class OutputLayer(nn.Module):
         bias = self.bias
         if never:
             bias = bias.index_fill(0, torch.tensor(never, device=bias.device), UNLIKELY)
-        return self._gather_log_probs(self._narrow(hidden), self.weight, bias, symbols)
+        return self.pick_log_probs(self.narrow(hidden), self.weight, bias, symbols)
 
-    def _narrow(self, hidden: Tensor) -> Tensor:
+    def narrow(self, hidden: Tensor) -> Tensor:
+        """Hidden states (...,D) in the width of W."""
         return hidden if self.projection is None else functional.linear(hidden, self.projection.t())

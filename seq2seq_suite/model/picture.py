@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import waves
 
 _GROUPS = 8
@@ -42,7 +41,7 @@ class ConvolutionalStem(nn.Module):
             narrow = wider
         self.stem = nn.Sequential(*layers)
         self.project = nn.Linear(narrow, width)
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
         self.width = width
 
     def forward(self, source: Tensor, mask: Tensor) -> States:

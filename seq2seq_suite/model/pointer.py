@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.common.types import SPECIALS, States
+from seq2seq_suite.common.types import SPECIALS, UNLIKELY, States, source_symbols
+from seq2seq_suite.model.output import LogitTerm
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 
 
 class Pointer(nn.Module):
@@ -76,3 +80,59 @@ def smoothed_cross_entropy(log_probabilities: Tensor, targets: Tensor, label_smo
     if not label_smoothing:
         return -chosen
     return -(1.0 - label_smoothing) * chosen - label_smoothing * log_probabilities.mean(1).sum()
+
+
+class WholeLogits(Seq2Seq):
+    """A model whose losses need all logits together, because something is added to those of the output layer."""
+
+    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor,
+                      label_smoothing: float = 0.0) -> Tensor:
+        """See `Seq2Seq.cross_entropy`."""
+        targets = targets.flatten().index_select(0, asked)
+        logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked)
+        return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
+
+    def gather_log_probs(self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *,
+                         never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Seq2Seq.gather_log_probs`."""
+        logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked).float()
+        for symbol in never:
+            logits[:, symbol] = UNLIKELY
+        scores = logits.log_softmax(-1)
+        gained, best = scores.detach().max(-1)
+        return scores.gather(1, symbols), best, gained
+
+
+class PointerSeq2Seq(WholeLogits):
+    """A model with a `pointer`, by which symbols are copied from the source."""
+
+    pointer: Pointer
+
+    def encode_source(self, source: Tensor, source_mask: Tensor) -> States:
+        """See `Seq2Seq.encode_source`; with the symbols of the source."""
+        return replace(super().encode_source(source, source_mask), symbols=source_symbols(source))
+
+    def logits(self, hidden: Tensor, memory: Memory) -> Tensor:
+        """See `Seq2Seq.logits`."""
+        return self.pointer(hidden, super().logits(hidden, memory), memory.states)
+
+
+@dataclass(frozen=True)
+class TermMemory(Memory):
+    """A memory with a term of the logits."""
+
+    added: LogitTerm
+
+
+class TermSeq2Seq(WholeLogits):
+    """A model to whose logits a strategy adds a term that it reads off the source."""
+
+    @staticmethod
+    def with_term(memory: Memory, added: LogitTerm) -> TermMemory:
+        """The memory with the term."""
+        return TermMemory(memory.cross, memory.states, added)
+
+    def logits(self, hidden: Tensor, memory: Memory) -> Tensor:
+        """See `Seq2Seq.logits`."""
+        logits = super().logits(hidden, memory)
+        return logits + memory.added(hidden) if isinstance(memory, TermMemory) else logits

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.model.attention import RelativePositions
+
 
 def sinusoids(length: int, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
@@ -59,23 +61,14 @@ class LearnedPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Adds nothing to the input: for rotary positions, which act inside attention."""
+    """Adds nothing to the input: a bag of words, unless positions act inside attention."""
+
+    def __init__(self, width: int = 0, max_positions: int = 0):
+        super().__init__()
 
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """x (B,T,D), unchanged."""
         return x
-
-
-class RelativePositions(nn.Module):
-    """Positions that act inside self-attention; these leave it as it is."""
-
-    def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
-        """Queries or keys (B,H,T,E) with their positions; the first column is at position `offset`."""
-        return x_BHTE
-
-    def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor | None:
-        """What is added to the scores (H,T,offset + T) of queries from `offset` on; None for nothing."""
-        return None
 
 
 class RotaryPositions(RelativePositions):
@@ -84,7 +77,7 @@ class RotaryPositions(RelativePositions):
     Source: Su et al. 2021 (RoFormer), eq. 34; pairs are (i, i + E/2).
     """
 
-    def __init__(self, head_width: int, max_positions: int):
+    def __init__(self, head_width: int, max_positions: int, *, num_heads: int = 1):
         super().__init__()
         frequency = 10_000.0 ** (-torch.arange(0, head_width, 2, dtype=torch.float32) / head_width)
         angle = torch.arange(max_positions, dtype=torch.float32)[:, None] * frequency

@@ -31,9 +31,8 @@ class PrefixSeq2Seq(Seq2Seq):
 
     def read(self, states: States) -> PrefixStates:
         """The source as the decoder sees it, with its keys and values."""
-        visible = causal(states.values.size(1), device=states.values.device)
-        values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
-                                    mask=states.mask)
+        visible = causal(states.values.size(1), device=states.values.device) & states.mask.unsqueeze(1)
+        values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values))
         return PrefixStates(values, states.mask, past=past)
 
     def new_cache(self, memory: Memory) -> Cache:
@@ -44,18 +43,17 @@ class PrefixSeq2Seq(Seq2Seq):
         """Target symbols in a cache, which holds the source too."""
         return cache.length - memory.states.mask.size(1)
 
-    def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0, focus: Tensor | None = None,
-              context: Tensor | None = None) -> Tensor:
-        """The decoder's input; positions continue after each source."""
+    def with_positions(self, symbols: Tensor, memory: Memory, offset: int | Tensor) -> Tensor:
+        """See `Seq2Seq.with_positions`; positions continue after each source."""
         lengths = memory.states.mask.sum(1)
         offset = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
-        return super().embed(symbols, memory, offset=offset, focus=focus, context=context)
+        return super().with_positions(symbols, memory, offset)
 
-    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
-               *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
+               ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target, which sees the source and the `visible` target positions."""
         cache = memory.states.past if cache is None else cache
-        return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache, mask=mask)
+        return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache)
 
 
 def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import sinusoids
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
@@ -74,7 +73,7 @@ class Sentences(nn.Module):
         self.mask = nn.Parameter(1.0 + 0.5 * torch.randn(self.max_words, width))
         self.scale = math.sqrt(width)
         self.segments = segments
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
         """source (B,S,W) int64, the words of each sentence padded with 0; mask (B,S) bool -> (B,S,D)."""

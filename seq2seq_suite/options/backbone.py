@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import PlainSerializer, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
+from seq2seq_suite.common.parts import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    FEED_FORWARDS,
+    NORMS,
+    POSITIONS,
+    RESIDUALS,
+    TABLES,
+    Part,
+    row_of,
+)
+from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.options.section import (
     Few,
     FewOrNone,
@@ -36,8 +50,36 @@ SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers"
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
 
+def _or_own(given: Any, choose: ValidatorFunctionWrapHandler) -> Any:
+    """A name of a table, or FILE.py:NAME."""
+    if not is_code(given):
+        return choose(given)
+    file, _, name = given.rpartition(":")
+    if not Path(file).is_file() or not name.isidentifier():
+        raise ValueError(f"got {given!r}, but there is no such file: give FILE.py:NAME, its path relative to this YAML")
+    return given
+
+
+def _of(table: Mapping[str, Part]) -> tuple[Any, ...]:
+    """What makes a Literal of a table's names one of `_or_own`."""
+    schema = {"anyOf": [{"enum": [*table]}, {"type": "string", "pattern": r"\.py:\w+$"}]}
+    return WrapValidator(_or_own), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
+
+
+Norm = Annotated[Literal[*NORMS], *_of(NORMS)]
+Residual = Annotated[Literal[*RESIDUALS], *_of(RESIDUALS)]
+Positions = Annotated[Literal[*POSITIONS], *_of(POSITIONS)]
+Activation = Annotated[Literal[*ACTIVATIONS], *_of(ACTIVATIONS)]
+FeedForward = Annotated[Literal[*FEED_FORWARDS], *_of(FEED_FORWARDS)]
+Attention = Annotated[Literal[*ATTENTIONS], *_of(ATTENTIONS)]
+
+
 class Backbone(Section):
-    """The shared core. `size` is the default of the keys that are not given."""
+    """The shared core. `size` is the default of the keys that are not given.
+
+    The keys norm, norm_placement, positions, activation, feed_forward and attention_score also take FILE.py:NAME, a
+    class of yours with the arguments of the suite's own; the path is relative to this YAML, and the file's code is run.
+    """
 
     size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
     width: Positive  # of the hidden states
@@ -47,12 +89,13 @@ class Backbone(Section):
     decoder_layers: Few  # blocks
     dropout: Fraction  # of embeddings and of what each sublayer adds
     attention_dropout: Fraction = 0.0  # of attention weights
-    attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    norm: Literal["layer", "rms", "power"] = "layer"
+    attention_score: Attention = "dot"  # of query and key; additive: v . tanh(q + k), slower
+    activation: Activation = "relu"
+    feed_forward: FeedForward = "dense"  # the position-wise network between attentions
+    norm: Norm = "layer"
     norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power takes each batch's own statistics
-    norm_placement: Literal["pre", "post"] = "pre"
-    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # alibi: a penalty on
+    norm_placement: Residual = "pre"
+    positions: Positions = "sinusoidal"  # alibi: a penalty on
     # distance in each head; none: a bag of words
     max_positions: Positive = 2048  # longest sequence
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
@@ -70,6 +113,8 @@ class Backbone(Section):
     balance_weight: NotNegativeFloat = 0.01  # of the load-balance loss
     embedding_width: NotNegative = 0  # E below width: factorised embeddings (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
+    parameters: dict[str, dict[str, float | int | bool | str]] = {}  # of classes of yours: key of this section ->
+    # keyword arguments, e.g. {norm: {gain: 2.0}}
     source_tag: bool = False  # a learned vector added to the front-end's output, one for each task of a joint run
 
     @model_validator(mode="before")
@@ -95,13 +140,20 @@ class Backbone(Section):
     @model_validator(mode="after")
     def _is_possible(self) -> Backbone:
         recurrent, additive = self.decoder == "rnn", self.attention_score == "additive"
+        own = {key: getattr(self, key) for key in TABLES}
         no_layers = recurrent and self.encoder != "self_attention"
         have_none = f"backbone.encoder {self.encoder} and backbone.decoder rnn have none"
         refuse_if(
             (self.width % self.num_heads,
              f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}"),
-            (self.positions == "rotary" and self.width // self.num_heads % 2,
-             "rotary positions need an even backbone.width / backbone.num_heads"),
+            (row_of(POSITIONS, self.positions).even_heads and self.width // self.num_heads % 2,
+             f"backbone.positions {self.positions} needs an even backbone.width / backbone.num_heads"),
+            *((getattr(self, refusal.key) in refusal.values,
+               f"backbone.{key} {name} does not go with backbone.{refusal.key} {getattr(self, refusal.key)}, for it "
+               f"{refusal.why}: set {refusal.remedy}")
+              for key, name in own.items() for refusal in row_of(TABLES[key], name).refuses),
+            *((not is_code(own.get(key, "")), f"backbone.parameters.{key} are arguments of a class of yours, but "
+               f"backbone.{key} names none: set it to FILE.py:NAME") for key in self.parameters),
             (self.experts and self.experts_per_token >= self.experts,
              f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
              f"{self.experts_per_token}: set a larger backbone.experts, or backbone.experts=0 for one network"),
@@ -110,9 +162,6 @@ class Backbone(Section):
             (self.embedding_width >= self.width,
              f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to 0 "
              "for vectors as wide as the model"),
-            (additive and self.positions == "rotary",
-             "backbone.positions rotary encodes distances in the product of queries and keys, but "
-             "backbone.attention_score additive has no product: set backbone.positions=sinusoidal"),
             (additive and no_layers,
              f"backbone.attention_score additive changes Transformer layers, of which {have_none} (decoder rnn is "
              "additive already): set backbone.attention_score=dot"),
@@ -121,11 +170,9 @@ class Backbone(Section):
              "[1]"),
             (self.encoder == "rnn" and (self.encoder_kernel or self.width % 2),
              "backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0"),
-            (self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1
-                                         or self.positions in ("rotary", "alibi")),
-             "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
-             "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target directly "
-             "follows each source, and the sources of a batch differ in length"),
+            (self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1),
+             "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer and "
+             "backbone.decoder_steps=1"),
             (self.encoder != "self_attention" and self.encoder_steps > 1,
              "backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone"),
             (recurrent and self.decoder_steps > 1,

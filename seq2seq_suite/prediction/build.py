@@ -20,14 +20,14 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.runs.distributed import ALONE, Ranks
 from seq2seq_suite.strategies import strategy_for
-from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
+from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary
+from seq2seq_suite.strategies.auxiliary_losses import Labels, Language, Transcript
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.spans import SpanHead, Spans
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
-
 
 
 def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
@@ -38,14 +38,14 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
     """
     if config.search.compile and device.type == "cpu":
         native.library()  # a machine without a compiler says so before anything takes long
-    with kernels.use(config.kernels, config.components):
-        shape = task.shape()
-        model = build_model(config.backbone, shape, like=like)
-        kind = strategy_for(config.strategy.kind, config.target)
-        strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
-        strategy.language = task.language()
-        learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight,
-                          norm_warmup=config.backbone.norm_warmup).to(device)
+    shape = task.shape()
+    model = build_model(config.backbone, shape, like=like)
+    kind = strategy_for(config.strategy.kind, config.target)
+    strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
+    strategy.language = task.language()
+    learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight,
+                      norm_warmup=config.backbone.norm_warmup).to(device)
+    kernels.accelerate(learner, config.kernels, config.components)
     return Predictor(task, learner, config.search, device)
 
 

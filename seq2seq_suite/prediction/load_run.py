@@ -19,6 +19,7 @@ from seq2seq_suite.runs import distributed, weights
 from seq2seq_suite.runs.joint_directories import task_directories, task_directory
 from seq2seq_suite.runs.run_directory import CONFIG
 from seq2seq_suite.search.ensemble import Ensemble
+from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
@@ -106,7 +107,7 @@ def open_together(directories: Sequence[Path], overrides: list[str]) -> LoadedRu
         refusal = partial(ConfigError, file=str(directory), remedy=f"{_SAME}, and another seed or backbone")
         if run.config.task != first.config.task:
             raise refusal(f"its task is {run.config.task}", expected=f"task {first.config.task}, the first run's")
-        if type(run.predictor.learner.strategy) is not Autoregressive:
+        if type(run.predictor.learner.strategy) is not Assisted:
             raise refusal(f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
                           expected="runs that write from left to right, and no language model")
         if _files(directory / "vocabulary") != _files(directories[0] / "vocabulary"):

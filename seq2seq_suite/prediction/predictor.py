@@ -54,7 +54,7 @@ class Predictor:
 
     def constraint(self) -> Constraint | None:
         """The task's automaton; a guided model needs it even if the search may break its rules."""
-        return self.task.constraint() if self.options.constraint or self.model.guide is not None else None
+        return self.task.constraint() if self.options.constraint or self.model.reads else None
 
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:

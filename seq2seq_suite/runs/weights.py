@@ -21,7 +21,7 @@ from seq2seq_suite.runs.records import read_record
 
 MODEL, STATE = "model.safetensors", "state.json"
 WRITTEN = "a file as this suite writes it"
-_CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
+_CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_norm)?\.")  # of a Transformer layer
 
 
 class _Facts(BaseModel):
@@ -214,10 +214,32 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         got = "no such file" if not path.exists() else f"not a whole safetensors file ({error})"
         raise DataError(got, file=str(path), expected=WRITTEN, remedy=other_checkpoints(path.parent)) from error
+    found = with_present_names(found)
     broken = [name for name, tensor in found.items() if path.name == MODEL and not tensor.isfinite().all()]
     if broken:
         raise DataError(f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
                         file=str(path), expected="weights", remedy=other_checkpoints(path.parent))
+    return found
+
+
+def with_present_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights, averages and states of optimisers under the names of this version.
+
+    Until 0.1.0 queries, keys and values were one matrix, and a norm was in a part with its residual connection.
+
+    >>> list(with_present_names({"encoder.layers.0.attention.query_key_value.bias": torch.zeros(6)}))[1]
+    'encoder.layers.0.attention.key.bias'
+    """
+    found = {}
+    for old, tensor in tensors.items():
+        name = re.sub(r"\.(attention|convolution|cross|feed_forward)_residual\.norm\.", r".\1_norm.", old)
+        name = re.sub(r"\.residuals\.(\d+)\.norm\.", r".norms.\1.", name)
+        if ".query_key_value." not in name:
+            found[name] = tensor
+            continue
+        parts = tensor.chunk(3) if tensor.dim() else [tensor] * 3  # a number is the count of an optimiser's steps
+        for projection, part in zip(("query", "key", "value"), parts, strict=True):
+            found[name.replace(".query_key_value.", f".{projection}.")] = part.clone()
     return found
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, Hypothesis
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.ctc_prefix_scores import Prefixes
+from seq2seq_suite.common.types import END, NEVER, Hypothesis
 from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import Batch, Constraint
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 
 
 @torch.inference_mode()

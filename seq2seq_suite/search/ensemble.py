@@ -53,22 +53,18 @@ class Ensemble(nn.Module):
         self.models = cast(Sequence[Seq2Seq], nn.ModuleList(models))
 
     @property
-    def guide(self) -> nn.Module | None:
-        """The first one's; all have one or none."""
-        return self.models[0].guide
+    def reads(self) -> tuple[str, ...]:
+        """What the first one asks to know of the automaton; all ask the same."""
+        return self.models[0].reads
 
     def encode(self, batch: Batch) -> tuple[States, ...]:
         """The encoder output of each model."""
         return tuple(model.encode(batch) for model in self.models)
 
     def prepare(self, states: tuple[States, ...]) -> Memories:
-        """The memories for these encoder outputs, each with its prepared decoder and output layer."""
-        memories = (model.for_search(model.prepare(own)) for model, own in zip(self.models, states, strict=True))
+        """The memories for these encoder outputs."""
+        memories = (model.prepare(own) for model, own in zip(self.models, states, strict=True))
         return Memories(tuple(memories), states[0])
-
-    def for_search(self, memory: Memories) -> Memories:
-        """The memories, which `prepare` has prepared."""
-        return memory
 
     def new_cache(self, memory: Memories) -> Caches:
         """Empty caches."""

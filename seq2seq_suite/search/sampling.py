@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import NEVER
 from seq2seq_suite.options.search import Search as SearchOptions
-from seq2seq_suite.search.ctc_prefix_scores import NEVER
 
 
 def sample(log_probabilities: Tensor, options: SearchOptions) -> Tensor:

@@ -97,11 +97,9 @@ def _log_probs_along(stepper: Stepper, states: list[Rows], inputs: Tensor, left:
     """
     model, rows, count = stepper.model, states[0], inputs.size(0)
     offset = model.written(rows.cache, rows.memory)
-    focus = context = None
-    if model.guide is not None:
-        focus, context = (torch.cat([describe(state.automaton) for state in states]).unsqueeze(0)
-                          for describe in (stepper.constraint.focus, stepper.constraint.context))
-    x = model.embed(inputs.unsqueeze(0), rows.memory, offset=offset, focus=focus, context=context)
+    automaton = {name: torch.cat([getattr(stepper.constraint, name)(state.automaton) for state in states]).unsqueeze(0)
+                 for name in model.reads}
+    x = model.embed(inputs.unsqueeze(0), rows.memory, offset=offset, **automaton)
     visible = causal(count, offset, inputs.device) if count > 1 else None
     hidden, cache = model.decode(x, visible, rows.memory, rows.cache)
     logits = model.logits(hidden, rows.memory).squeeze(0).float()

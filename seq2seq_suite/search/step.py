@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import BEGIN, Batch, Constraint
-from seq2seq_suite.model.decoder import Cache
+from seq2seq_suite.common.types import BEGIN
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
-from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.logit_processors import History, logit_processors, only_end
 from seq2seq_suite.search.sampling import sample
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import Batch, Constraint
+    from seq2seq_suite.model.decoder import Cache
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,6 @@ class Stepper:
         Where the first columns of the target are given in all rows, the search begins after them. `limit` (B,) is the
         longest output, END included; `prefixes` are the empty ones of CTC, None if it has no weight.
         """
-        memory = self.model.for_search(memory)
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         cache, given = self.model.new_cache(memory), int(batch.given.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
@@ -90,12 +92,9 @@ class Stepper:
 
         Where `last_step` (N,) is True only END is possible; None: nowhere.
         """
-        focus = context = None
-        if self.model.guide is not None:
-            focus = self.constraint.focus(rows.automaton).unsqueeze(1)
-            context = self.constraint.context(rows.automaton).unsqueeze(1)
+        state = {name: getattr(self.constraint, name)(rows.automaton).unsqueeze(1) for name in self.model.reads}
         x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=self.model.written(rows.cache, rows.memory),
-                             focus=focus, context=context)
+                             **state)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
         return self.process(logits, rows, last_step), replace(rows, cache=cache)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # The list of all: kind -> its classes, each for other targets, as module.Class in this package.
 KINDS = {
-    "autoregressive": ("autoregressive.Autoregressive", "language_model.LanguageModel", "sets.Sets", "boxes.Boxes"),
+    "autoregressive": ("assisted.Assisted", "language_model.LanguageModel", "sets.Sets", "boxes.Boxes"),
     "length_head": ("parallel.length_head.LengthHead",),
     "mask_predict": ("parallel.mask_predict.MaskPredict",),
     "cut_at_end": ("parallel.cut_at_end.CutAtEnd",),

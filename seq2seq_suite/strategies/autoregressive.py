@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite import kernels
-from seq2seq_suite.common.shapes import TargetShape
-from seq2seq_suite.common.types import BEGIN, Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.common.types import BEGIN, Loss
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.section import Fraction, ShareOrNone
-from seq2seq_suite.search.ctc_prefix_scores import Prefixes, ctc_greedy
-from seq2seq_suite.search.speculative import drafted_greedy, drafts_of
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.search.beam import beam_search, greedy_or_sample
 from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.shapes import TargetShape
+    from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
+    from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 
 class AutoregressiveOptions(WithSource):
@@ -42,13 +43,13 @@ class Autoregressive(Strategy):
     Options = AutoregressiveOptions
     writes = ("text", "structures")
     needs, in_parallel = (NO_WINDOW,), False
-    uses = ("beam_size", "num_hypotheses", "drafter", "rescorer", "length_penalty", "sampling", "temperature",
-            "top_k", "top_p", "compile", "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")
+    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
+            "compile", "min_length", "no_repeat_ngram", "repetition_penalty")
 
     def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
         super().__init__(options, target, width, auxiliaries)
-        self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
+        self.greedy, self.beam = greedy_or_sample, beam_search
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         return {"cross_entropy": batch.asked.numel()}
@@ -71,17 +72,8 @@ class Autoregressive(Strategy):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         memory = self.remember(model, batch)
-        drafted = options.drafter == "ctc" and options.beam_size == 1
-        scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
-        drafts = [one for one, _ in ctc_greedy(scores)] if drafted else drafts_of(batch)
-        if drafts is not None and options.beam_size == 1:
-            found = drafted_greedy(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)
-            return self.auxiliaries.annotated(found, memory.states)
-        if options.ctc_weight == 1.0 and options.beam_size == 1 and constraint is None:  # CTC's best path alone
-            return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
-        found = search(model, batch, memory, options=options, limit=limit, constraint=constraint,
-                       prefixes=None if scores is None else Prefixes.empty(scores))
+        found = search(model, batch, memory, options=options, limit=limit, constraint=constraint)
         return self.auxiliaries.annotated(found, memory.states)
 
     def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
@@ -89,14 +81,19 @@ class Autoregressive(Strategy):
         return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
-        x = model.embed(previous, memory, focus=batch.auxiliary.get("focus"), context=batch.auxiliary.get("context"))
-        return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
+        x = model.embed(previous, memory, **{name: batch.auxiliary[name] for name in model.reads})
+        return model.decode(x, past_and_real(batch.target_mask), memory)[0]
 
     @torch.no_grad()
     def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         predictions = model.logits(self._hidden(model, batch, memory, previous), memory).argmax(-1)
         replace = torch.rand(previous.shape, device=previous.device) < self.options.scheduled_sampling
         return torch.where(replace, shift_right(predictions), previous)
+
+
+def past_and_real(mask: Tensor) -> Tensor:
+    """(B,T,T) bool: position i sees itself and all before it, and nothing that is padding; mask (B,T)."""
+    return causal(mask.size(1), device=mask.device) & mask.unsqueeze(1)
 
 
 def shift_right(target: Tensor) -> Tensor:

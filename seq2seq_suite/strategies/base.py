@@ -6,17 +6,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from torch import Tensor, nn
 
-from seq2seq_suite.common.shapes import TargetShape
-from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
-from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.options.section import Fraction, NotNegativeFloat, Section
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from seq2seq_suite.common.shapes import TargetShape
+    from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
+    from seq2seq_suite.model.seq2seq import Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,16 @@ from torch.nn import functional
 
 from seq2seq_suite.common.shapes import GROUP, BoxShape
 from seq2seq_suite.common.types import BEGIN, NEVER, SPECIALS, Batch, Constraint, Hypothesis, Loss
-from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.autoregressive import (
+    Autoregressive,
+    AutoregressiveOptions,
+    past_and_real,
+    shift_right,
+)
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 
 class Boxes(Autoregressive):
@@ -32,6 +37,11 @@ class Boxes(Autoregressive):
     uses = ()
 
     target: BoxShape
+
+    def __init__(self, options: AutoregressiveOptions, target: BoxShape, width: int,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, target, width, auxiliaries)
+        self.write = write_boxes
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates and classes."""
@@ -63,32 +73,7 @@ class Boxes(Autoregressive):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """One hypothesis per picture with all its groups and the probability of each class; boxes are never empty."""
-        memory = model.for_search(model.prepare(model.encode(batch)))
-        cache = model.new_cache(memory)
-        rows, device = limit.size(0), limit.device
-        previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
-        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.target.bins
-        written = previous.new_zeros(rows, GROUP)
-        for step in range(GROUP * self.target.instances):
-            place = step % GROUP
-            x = model.embed(previous.unsqueeze(1), memory, offset=step)
-            x = x + box_position(written, self.target, x.size(2))[:, place : place + 1].to(x.dtype)
-            hidden, cache = model.decode(x, None, memory, cache)
-            logits = model.logits(hidden, memory).squeeze(1).float()
-            if place == GROUP - 1:
-                probabilities = logits[:, first_label:].softmax(-1)
-                certainty, label = probabilities[:, :-1].max(-1)
-                certain.append(certainty)
-                # The next input is noise's class if this was no object, as in training.
-                noise = probabilities.argmax(-1) == self.target.labels
-                outputs.append(first_label + label)
-                previous = torch.where(noise, first_label + self.target.labels, first_label + label)
-                continue
-            earlier = outputs[-2] - first_bin if place >= 2 else None
-            previous = first_bin + likeliest_corner(logits[:, first_bin:first_label], earlier)
-            written[:, place] = previous
-            outputs.append(previous)
-        return hypotheses(torch.stack(outputs, 1), torch.stack(certain, 1))
+        return self.write(model, model.prepare(model.encode(batch)), self.target, limit)
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         x = model.embed(previous, memory)
@@ -96,7 +81,36 @@ class Boxes(Autoregressive):
         groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
         seen = box_position(groups, self.target, x.size(2)).flatten(1, 2).to(x.dtype)
         x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
-        return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
+        return model.decode(x, past_and_real(batch.target_mask), memory)[0]
+
+
+def write_boxes(model: Seq2Seq, memory: Memory, target: BoxShape, limit: Tensor) -> list[list[Hypothesis]]:
+    """The groups of B pictures, symbol by symbol; see `Boxes.generate`."""
+    cache = model.new_cache(memory)
+    rows, device = limit.size(0), limit.device
+    previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
+    first_bin, first_label = len(SPECIALS), len(SPECIALS) + target.bins
+    written = previous.new_zeros(rows, GROUP)
+    for step in range(GROUP * target.instances):
+        place = step % GROUP
+        x = model.embed(previous.unsqueeze(1), memory, offset=step)
+        x = x + box_position(written, target, x.size(2))[:, place : place + 1].to(x.dtype)
+        hidden, cache = model.decode(x, None, memory, cache)
+        logits = model.logits(hidden, memory).squeeze(1).float()
+        if place == GROUP - 1:
+            probabilities = logits[:, first_label:].softmax(-1)
+            certainty, label = probabilities[:, :-1].max(-1)
+            certain.append(certainty)
+            # The next input is noise's class if this was no object, as in training.
+            noise = probabilities.argmax(-1) == target.labels
+            outputs.append(first_label + label)
+            previous = torch.where(noise, first_label + target.labels, first_label + label)
+            continue
+        earlier = outputs[-2] - first_bin if place >= 2 else None
+        previous = first_bin + likeliest_corner(logits[:, first_bin:first_label], earlier)
+        written[:, place] = previous
+        outputs.append(previous)
+    return hypotheses(torch.stack(outputs, 1), torch.stack(certain, 1))
 
 
 def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:

@@ -11,10 +11,11 @@ from torch.nn import functional
 from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.assisted import Assisted
+from seq2seq_suite.strategies.autoregressive import shift_right
 
 
-class LanguageModel(Autoregressive):
+class LanguageModel(Assisted):
     """p(y) = prod_t p(y_t | y_<t), without a source.
 
     Learned as any autoregressive target is; `generate` has two uses, by `Batch.given`.

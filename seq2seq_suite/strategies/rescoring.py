@@ -38,7 +38,7 @@ def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis
     mask = torch.arange(longest, device=device) < lengths.unsqueeze(1)
     model, memory = learner.model, learner.strategy.remember(learner.model, batch)
     x = model.embed(shift_right(target), memory)
-    hidden, _ = model.decode(x, causal(longest, device=device), memory, mask=mask)
+    hidden, _ = model.decode(x, causal(longest, device=device), memory)
     scores = model.logits(hidden, memory).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)
     totals = options.normalise(scores.masked_fill(~mask, 0.0).sum(1), lengths).view(-1, most).tolist()
     return [sorted((replace(one, score=score) for one, score in zip(found, row, strict=False)),

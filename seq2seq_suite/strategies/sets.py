@@ -26,7 +26,8 @@ from seq2seq_suite.common.types import (
 )
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
+from seq2seq_suite.strategies.assisted import Assisted
+from seq2seq_suite.strategies.autoregressive import AutoregressiveOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 _RARE = -4.0  # the bias of a fresh head: most labels do not hold
@@ -102,20 +103,32 @@ class LabelHead(nn.Module):
 
 @dataclass(frozen=True)
 class LabelPointing(PerRow):
-    """What the decoder's logits gain from what a head has found in B sources."""
+    """What the decoder's logits gain from what a head has found in B sources.
 
-    head: LabelHead
+    Args:
+        view: what it has found.
+        project: (D,D) P.
+        gain: gamma.
+    """
+
     view: LabelView
+    project: Tensor
+    gain: Tensor
+
+    def select(self, rows: Tensor) -> LabelPointing:
+        """That of the given sources, (B',) int64."""
+        return replace(self, view=self.view.select(rows))
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
         beams = hidden.size(0) // self.view.logits.size(0)
         vectors, logits = (part.repeat_interleave(beams, 0) for part in (self.view.vectors, self.view.logits))
-        added = torch.matmul(self.head.project(hidden), vectors.transpose(1, 2)) * self.head.scale
-        return added + self.head.gain * logits.unsqueeze(1)
+        projected = functional.linear(hidden, self.project)
+        added = torch.matmul(projected, vectors.transpose(1, 2)) / math.sqrt(hidden.size(-1))
+        return added + self.gain * logits.unsqueeze(1)
 
 
-class Sets(Autoregressive):
+class Sets(Assisted):
     """An autoregressive model of sets.
 
     The order-free loss uses neither label smoothing nor scheduled sampling.
@@ -183,7 +196,9 @@ class Sets(Autoregressive):
         states = model.encode(batch)
         view = self.head(states) if self.head is not None else None
         memory = model.prepare(states)
-        return (replace(memory, added=LabelPointing(self.head, view)) if self.sets.pointer else memory), view
+        if self.sets.pointer:
+            memory = model.with_term(memory, LabelPointing(view, self.head.project.weight, self.head.gain))
+        return memory, view
 
     def _set_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
         """-log sum_{l remaining} p(l) at each step of a rollout, up to the step that should write END."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.kernels.torch_private import foreach, multiplies_bfloat16
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
-from seq2seq_suite.strategies.auxiliary import Labels
+from seq2seq_suite.strategies.auxiliary_losses import Labels
 from seq2seq_suite.strategies.spans import SpanHead
 from seq2seq_suite.training.optimizer import adamw
 
@@ -65,8 +65,7 @@ class Muon(torch.optim.Optimizer):
 
     `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16 where the
     device has instructions for it. Matrices of one shape are computed as a batch, which is faster for small ones. The
-    weight of a convolution, (m,c,...), is the matrix (m,n) that multiplies each window; the fused weight of queries,
-    keys and values, (3D,D), is one matrix.
+    weight of a convolution, (m,c,...), is the matrix (m,n) that multiplies each window.
 
     Args:
         params: matrices, or groups of them.

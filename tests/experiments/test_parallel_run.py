@@ -19,7 +19,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction import load_run as opening
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.assisted import Assisted
 
 KINDS = {
     "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},
@@ -144,7 +144,7 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         for one in others:
             target = torch.tensor([[*one.symbols, END]])
             single = replace(batch, target=target, target_mask=target > 0, given=target < 0)
-            loss = strategy_of(Autoregressive).eval().loss(scorer.predictor.model, single).sums["cross_entropy"]
+            loss = strategy_of(Assisted).eval().loss(scorer.predictor.model, single).sums["cross_entropy"]
             scores.append(float(loaded.predictor.options.normalise(-loss.detach(), target.size(1))))
         assert best.symbols == others[scores.index(max(scores))].symbols
         assert best.score == pytest.approx(max(scores), abs=1e-4)

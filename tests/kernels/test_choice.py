@@ -1,10 +1,12 @@
 """Which implementation a model gets: the one chosen where it is built, fast by default, or the user's own."""
 
+import copy
 import json
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from seq2seq_suite import kernels
 from seq2seq_suite.common.errors import ConfigError
@@ -12,38 +14,55 @@ from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.config_file import dump, load
 from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.kernels.dropout import dropout as fast_dropout
-from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.dropout import dropout as plain_dropout
+from seq2seq_suite.kernels.places import Dropout
+from seq2seq_suite.kernels.plain import dropout as plain_dropout
 from seq2seq_suite.prediction import load_run as opening
 
 TINY = ("backbone.width=8", "backbone.feed_forward_width=8", "backbone.num_heads=2", "backbone.encoder_layers=1",
         "backbone.decoder_layers=1", "training.max_updates=1", "training.validate_every=1")
-MINE = "def halve(x, rate, residual=None):\n    return x / 2 if residual is None else residual + x / 2\n"
+MINE = "def halve(x, rate):\n    return x / 2\n"
 
 
-def test_a_model_keeps_what_was_chosen_where_it_was_built():
-    assert Dropout(0.5).dropout is fast_dropout
-    with kernels.use("plain"):
-        layer = Dropout(0.5)
-        with kernels.use("fast"):
-            assert Dropout(0.5).dropout is fast_dropout
-        assert Dropout(0.5).dropout is plain_dropout
-    assert layer.dropout is plain_dropout and Dropout(0.5).dropout is fast_dropout
+def layer(kind: str = "fast", components: dict | None = None) -> nn.Dropout:
+    made = nn.Sequential(nn.Dropout(0.5))
+    kernels.accelerate(made, kind, components)
+    return made[0]
+
+
+def test_what_is_built_is_plain_until_it_is_accelerated():
+    assert type(layer("plain")) is nn.Dropout
+    assert layer().dropout is fast_dropout
+    assert layer("plain", {"attention": lambda *given: None}).dropout is plain_dropout
+
+
+def test_a_second_choice_takes_the_place_of_the_first(make_model):
+    model = make_model()
+    for function in (plain_dropout, fast_dropout):
+        kernels.accelerate(model, components={"dropout": function})
+        assert {part.dropout for part in model.modules() if isinstance(part, nn.Dropout)} == {function}
+
+
+def test_a_copy_of_a_model_reads_with_its_own_weights(make_model, make_batch):
+    model, batch = make_model(), make_batch([5, 3], [2, 2])
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in other.encoder.parameters():
+            parameter.zero_()
+    assert not other.encode(batch).values.any() and model.encode(batch).values.any()
 
 
 def test_a_function_or_the_name_of_one_takes_the_place_of_both(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    for given in (lambda x, rate, residual=None: x / 2, f"{tmp_path / 'mine.py'}:halve"):
-        with trusting(True), kernels.use("plain", {"dropout": given}):
-            layer = Dropout(0.5)
-        torch.testing.assert_close(layer(torch.tensor([4.0, 2.0])), torch.tensor([2.0, 1.0]))
+    for given in (lambda x, rate: x / 2, f"{tmp_path / 'mine.py'}:halve"):
+        with trusting(True):
+            made = layer("plain", {"dropout": given})
+        torch.testing.assert_close(made(torch.tensor([4.0, 2.0])), torch.tensor([2.0, 1.0]))
 
 
-def test_components_of_an_outer_block_hold_in_an_inner_one_that_gives_none():
-    with kernels.use("fast", {"dropout": plain_dropout}), kernels.use("fast"):
-        assert Dropout(0.5).dropout is plain_dropout
-        with kernels.use("plain", {"dropout": fast_dropout}):
-            assert Dropout(0.5).dropout is fast_dropout
+def test_components_of_a_block_hold_where_none_is_given():
+    with kernels.using({"dropout": plain_dropout}), kernels.using({}):
+        assert layer().dropout is plain_dropout
+        assert layer("fast", {"dropout": fast_dropout}).dropout is fast_dropout
 
 
 @pytest.mark.parametrize(("text", "name", "said"), [
@@ -56,14 +75,14 @@ def test_components_of_an_outer_block_hold_in_an_inner_one_that_gives_none():
 def test_a_component_that_cannot_be_loaded_says_where_it_fails(tmp_path, text, name, said):
     (tmp_path / "mine.py").write_text(text)
     mine = f"{tmp_path / 'mine.py'}:{name}"
-    with pytest.raises(ConfigError, match=said), trusting([mine]), kernels.use("fast", {"dropout": mine}):
-        pass
+    with pytest.raises(ConfigError, match=said), trusting([mine]):
+        layer("fast", {"dropout": mine})
 
 
 def test_kinds_and_slots_that_there_are_not_are_refused():
     for kind, components in (("quick", {}), ("fast", {"drop": plain_dropout})):
-        with pytest.raises(ConfigError, match="expected: one of"), kernels.use(kind, components):
-            pass
+        with pytest.raises(ConfigError, match="expected: one of"):
+            layer(kind, components)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END
 from seq2seq_suite.kernels import compiled, native
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
@@ -42,7 +42,7 @@ def library(tmp_path_factory):
 @pytest.fixture
 def compare(monkeypatch):
     """Search with and without compiled steps; returns the outputs and how often a compiled step was made."""
-    searching = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=9), noise=0.4)
+    searching = strategy_of(Assisted, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=9), noise=0.4)
     steps, step = [], compiled._Compiled.step
     monkeypatch.setattr(compiled._Compiled, "step", lambda *given: steps.append(given[3].length) or step(*given))
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seq2seq_suite import kernels
-from seq2seq_suite.kernels import decoder
+from seq2seq_suite.kernels import decoder, places, plain
 from seq2seq_suite.kernels.decoder import Reading, Steps
 from seq2seq_suite.model.layers import causal
 
@@ -15,6 +15,10 @@ KINDS = {
     "rotary": {"positions": "rotary", "activation": "swiglu"}, "alibi": {"positions": "alibi", "decoder_layers": 1},
     "experts": {"experts": 2, "experts_per_token": 1}, "decoder alone": {"encoder": "none"},
 }
+
+
+def for_search(model):
+    return places.for_search(model, decoder.prepared, plain.linear)
 
 
 def walk(model, memory, symbols, *, beams=1):
@@ -40,15 +44,15 @@ def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_b
     monkeypatch.setattr(decoder, "_FEW_QUERIES", few)
     model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch([5, 3, 4], [4, 6, 2])
     memory = model.prepare(model.encode(batch))
-    ready = model.for_search(memory)
+    ready = for_search(model)
     assert isinstance(ready.decoder, Steps)
     symbols = torch.randint(4, 9, (3 * beams, 5))
-    torch.testing.assert_close(walk(model, ready, symbols, beams=beams), walk(model, memory, symbols, beams=beams))
+    torch.testing.assert_close(walk(ready, memory, symbols, beams=beams), walk(model, memory, symbols, beams=beams))
     if model.encoder is None:  # the sources are in the cache alone
         return
     chosen = torch.tensor([2, 0])
     symbols = symbols[: 2 * beams]
-    torch.testing.assert_close(walk(model, ready.select(chosen), symbols, beams=beams),
+    torch.testing.assert_close(walk(ready, memory.select(chosen), symbols, beams=beams),
                                walk(model, memory.select(chosen), symbols, beams=beams))
 
 
@@ -77,8 +81,8 @@ def test_prepared_steps_for_a_sentence_alone_are_those_of_the_decoder(monkeypatc
     expected = walk(model, memory, symbols, beams=beams)
     for most in (0, 4):
         monkeypatch.setattr(decoder, "_MOST_KEYS", most)
-        ready = model.for_search(memory)
-        torch.testing.assert_close(walk(model, ready, symbols, beams=beams), expected)
+        ready = for_search(model)
+        torch.testing.assert_close(walk(ready, memory, symbols, beams=beams), expected)
         assert (ready.decoder.absorbed[0] is None) == (most == 0)
 
 
@@ -90,15 +94,15 @@ def test_prepared_steps_of_a_row_without_a_source_are_those_of_the_decoder(make_
     memory, symbols = model.prepare(model.encode(replace(batch, source_mask=mask))), torch.randint(4, 9, (2, 5))
     expected = walk(model, memory, symbols)
     assert expected.isfinite().all()
-    torch.testing.assert_close(walk(model, model.for_search(memory), symbols), expected)
+    torch.testing.assert_close(walk(for_search(model), memory, symbols), expected)
 
 
 @pytest.mark.parametrize("change", ["training", "hook", "watched", "component", "convolution", "repeated", "gradients"])
 def test_a_decoder_that_is_not_as_usual_is_left_as_it_is(make_model, make_batch, change):
     backbone = {"convolution": {"decoder_kernel": 3}, "repeated": {"decoder_steps": 2}}.get(change, {})
-    components = {"attention": kernels.implementation("attention", "plain")} if change == "component" else {}
-    with kernels.use("fast", components):
-        model = make_model(**backbone)
+    model = make_model(**backbone)
+    if change == "component":
+        kernels.accelerate(model, components={"attention": kernels.implementation("attention", "plain")})
     layer = model.decoder.layers[0]
     match change:
         case "training":

@@ -36,7 +36,7 @@ print(usual, mapped())
 SHAPES = """
 import os, torch
 from seq2seq_suite.kernels import product
-from seq2seq_suite.training import build
+from seq2seq_suite.prediction import build
 os.sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.get
 build.use_threads(1)
 def megabytes():

@@ -27,8 +27,8 @@ def test_plain_models_learn_and_write_what_fast_ones_do(make_model, make_batch, 
     strategy_type, backbone = KINDS[kind]
     found, batch = [], make_batch([5, 3, 4], [4, 6, 2])
     for implementation in kernels.KINDS:
-        with kernels.use(implementation):
-            model, strategy = make_model(noise=0.4, **backbone), strategy_of(strategy_type)
+        model = make_model(noise=0.4, kernel=implementation, **backbone)
+        strategy = strategy_of(strategy_type, kernel=implementation)
         loss = strategy.loss(model, batch)
         sum(loss.sums.values()).backward()
         written = [strategy.generate(model, batch, options=SearchOptions(beam_size=beam), limit=torch.full((3,), 8))
@@ -41,7 +41,7 @@ def test_plain_models_learn_and_write_what_fast_ones_do(make_model, make_batch, 
     assert fast_outputs == plain_outputs
 
 
-def test_every_slot_is_read_by_models_or_strategies(make_model, make_batch):
+def test_every_slot_has_its_place_in_models_or_strategies(make_model, make_batch):
     called, components = set(), {}
 
     def noted(slot):
@@ -57,8 +57,9 @@ def test_every_slot_is_read_by_models_or_strategies(make_model, make_batch):
     components["cache"] = SimpleNamespace(empty=lambda like: called.add("cache") or KeysValues.empty(like))
     batch, limit = make_batch([5, 3], [4, 6]), torch.tensor([6, 6])
     for kind, backbone in ((Autoregressive, {}), (Ctc, {"decoder_kernel": 3})):
-        with kernels.use("fast", components):
-            model, strategy = make_model(**backbone), strategy_of(kind)
+        model, strategy = make_model(dropout=0.1, **backbone), strategy_of(kind)
+        for made in (model, strategy):
+            kernels.accelerate(made, components=components)
         strategy.loss(model.train(), batch)
         for beam in (1, 2):
             strategy.generate(model.eval(), batch, options=SearchOptions(beam_size=beam), limit=limit)

@@ -132,8 +132,8 @@ def test_every_name_of_what_is_replaced_is_swapped_and_put_back(seat):
     slot = next(name for name, one in SLOTS.items() if seat in one.seats)
     if seat in kernels.SLOTS:
         with plugged({slot: lambda *args: None}):
-            assert kernels.chosen(seat).__module__.startswith("seq2seq_suite.lab.adapters")
-        assert kernels.chosen(seat) is kernels.implementation(seat, "fast")
+            assert kernels.chosen()[seat].__module__.startswith("seq2seq_suite.lab.adapters")
+        assert kernels.chosen()[seat] is kernels.implementation(seat, "fast")
         return
     owner, name = owner_of(seat)
     before = getattr(owner, name)

@@ -101,8 +101,9 @@ def make_pair(width: int = 12) -> tuple[MultiHeadAttention, nn.MultiheadAttentio
     ours, theirs = MultiHeadAttention(width, HEADS), nn.MultiheadAttention(width, HEADS, batch_first=True)
     for parameter in theirs.parameters():
         nn.init.normal_(parameter, std=0.5)
-    ours.query_key_value.weight.data = theirs.in_proj_weight.data
-    ours.query_key_value.bias.data = theirs.in_proj_bias.data
+    for linear, weight, bias in zip((ours.query, ours.key, ours.value), theirs.in_proj_weight.chunk(3),
+                                    theirs.in_proj_bias.chunk(3), strict=True):
+        linear.weight.data, linear.bias.data = weight, bias
     ours.output.load_state_dict(theirs.out_proj.state_dict())
     return ours, theirs
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from seq2seq_suite.common.types import BEGIN, END, UNKNOWN
-from seq2seq_suite.model.embeddings import token_embedding
+from seq2seq_suite.model.build import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words, _fingerprint
 from seq2seq_suite.model.positions import NoPositions
 

@@ -6,7 +6,7 @@ from making import num_parameters
 
 from seq2seq_suite.common.shapes import SentenceShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import PAD
-from seq2seq_suite.model.embeddings import token_embedding
+from seq2seq_suite.model.build import token_embedding
 from seq2seq_suite.model.frontends import Tokens
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import NoPositions

@@ -30,8 +30,7 @@ def case(request, make_model, make_batch):
     """A model, a batch of three padded sentences and the logits by definition."""
     name, kind = request.param
     backbone, shape = KINDS[name]
-    with kernels.use(kind):
-        model = make_model(shape, **backbone)
+    model = make_model(shape, kernel=kind, **backbone)
     batch = make_batch([5, 3, 1], [4, 6, 2], target_symbols=shape.target.symbols)
     return model, batch, model(batch.source, batch.source_mask, shift_right(batch.target))
 
@@ -78,7 +77,7 @@ def test_the_loss_and_the_chances_of_single_symbols(case):
     expected = functional.cross_entropy(logits[batch.target_mask], batch.target[batch.target_mask], reduction="sum")
     torch.testing.assert_close(found, expected, **CLOSE)
     memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
-    hidden, _ = model.decode(model.embed(target_in, memory), causal(target_in.size(1)), memory, mask=batch.target_mask)
+    hidden, _ = model.decode(model.embed(target_in, memory), causal(target_in.size(1)), memory)
     chances, likeliest, _ = gather_log_probs(model, hidden, memory, batch.target, batch.target_mask)
     log_probs = logits.log_softmax(-1)
     symbols = batch.target.unsqueeze(1).expand(-1, target_in.size(1), -1)
@@ -100,8 +99,9 @@ def test_with_a_guide(make_model, make_parsing):
 
 @torch.inference_mode()
 def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
-    model, batch = make_model(), make_batch([5, 3], [4, 6])
-    strategy = strategy_of(Sets, target=SetShape(9, head="label_wise", pointer=True))
+    target = SetShape(9, head="label_wise", pointer=True)
+    model, batch = make_model(Shape(TokenShape(11), target)), make_batch([5, 3], [4, 6])
+    strategy = strategy_of(Sets, target=target)
     memory, target_in = strategy.remember(model, batch), shift_right(batch.target)
     hidden, _ = model.decode(model.embed(target_in, memory), causal(6), memory)
     without = model(batch.source, batch.source_mask, target_in)

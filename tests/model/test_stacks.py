@@ -48,7 +48,8 @@ def test_padding_changes_nothing_at_real_positions(make_model, backbone, trainin
     def hidden(model, batch, visible_target):
         states = model.encode(batch)
         memory, length = model.prepare(states), batch.target.size(1)
-        out, _ = model.decode(model.embed(batch.target, memory), causal(length), memory, mask=visible_target)
+        visible = causal(length) & visible_target.unsqueeze(1)
+        out, _ = model.decode(model.embed(batch.target, memory), visible, memory)
         return states.values[:, :5], out[:, :4]
 
     for mode in (True, training):  # PowerNorm's first pass gathers the statistics that its second may use

@@ -90,7 +90,7 @@ class Counted:
 class Chain:
     """Stands for a model: symbols that depend on the one before alone, as a table of logits (V,V) says."""
 
-    guide = None
+    reads = ()
 
     def __init__(self, table: torch.Tensor):
         self.table = table
@@ -99,10 +99,7 @@ class Chain:
         return States(batch.source.unsqueeze(2), batch.source_mask)
 
     def prepare(self, states):
-        return Memory(None, None, states)
-
-    def for_search(self, memory):
-        return memory
+        return Memory(None, states)
 
     def new_cache(self, memory):
         return Counted(memory.states.mask)
@@ -134,8 +131,7 @@ class PlainChain(Plain):
 
 @pytest.fixture(params=kernels.KINDS)
 def generate(request):
-    with kernels.use(request.param):
-        searching = with_ctc()
+    searching = with_ctc(kernel=request.param)
 
     def search(model, batch: Batch, limit: list[int], constraint=None, **options):
         return searching.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),

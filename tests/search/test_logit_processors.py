@@ -7,7 +7,6 @@ import pytest
 import torch
 from making import strategy_of
 
-from seq2seq_suite import kernels
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END, NEVER, Batch
 from seq2seq_suite.model.layers import causal
@@ -21,8 +20,7 @@ SHAPE = Shape(TokenShape(11), TargetShape(9))
 def generate(model, batch: Batch, *, begin=None, kernel="fast", limit=12, **options):
     if begin is not None:
         batch = replace(batch, auxiliary={"begin": torch.tensor(begin)})
-    with kernels.use(kernel):
-        strategy = strategy_of(Autoregressive)
+    strategy = strategy_of(Autoregressive, kernel=kernel)
     return strategy.generate(model, batch, options=SearchOptions().changed(**options),
                              limit=torch.full((batch.source.size(0),), limit))
 

@@ -13,7 +13,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.search.ensemble import Ensemble
 from seq2seq_suite.search.speculative import with_drafts
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.assisted import Assisted
 
 KINDS = {"pre": {}, "post": {"norm_placement": "post"}, "rotary": {"positions": "rotary"},
          "repeated": {"decoder_steps": 2}, "decoder alone": {"encoder": "none"}}
@@ -60,8 +60,8 @@ def same(model, strategy, batch, limits, size, *, constraint=None, **options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_drafts_of_any_worth_leave_the_output_as_it_is(make_model, make_batch, kind, kernel):
     for seed in range(4):
-        with kernels.use(kernel):
-            model, strategy = make_model(noise=0.5, seed=seed, **KINDS[kind]), strategy_of(Autoregressive)
+        model = make_model(noise=0.5, seed=seed, kernel=kernel, **KINDS[kind])
+        strategy = strategy_of(Assisted, kernel=kernel)
         same(model, strategy, make_batch([5, 3, 4], [2, 2, 2], seed=seed), [9, 12, 7], 9)
 
 
@@ -72,7 +72,7 @@ def test_drafts_leave_outputs_alone_that_what_is_written_restrains(make_model, m
         if "begin" in options:
             batch = replace(batch, auxiliary={"begin": torch.tensor(options["begin"])})
         others = {name: value for name, value in options.items() if name != "begin"}
-        same(model, strategy_of(Autoregressive), batch, [9, 12, 7], 9, **others)
+        same(model, strategy_of(Assisted), batch, [9, 12, 7], 9, **others)
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
@@ -82,14 +82,14 @@ def test_drafts_leave_guided_trees_as_they_are(make_model, make_parsing, lineari
     batch, shape = collate(task.encode(examples), "parsing"), task.shape()
     limits = [3 * len(example.source) + 4 for example in examples]
     for seed in range(2):
-        strategy = strategy_of(Autoregressive, target=shape.target, auxiliaries=auxiliaries_of(shape))
+        strategy = strategy_of(Assisted, target=shape.target, auxiliaries=auxiliaries_of(shape))
         same(make_model(shape, seed=seed, noise=0.5), strategy, batch, limits, shape.target.symbols,
              constraint=task.constraint())
 
 
 def test_drafts_leave_the_output_of_several_models_as_it_is(make_model, make_batch):
     models = Ensemble([make_model(noise=0.5, seed=seed) for seed in (1, 2)])
-    same(models, strategy_of(Autoregressive), make_batch([5, 3, 4], [2, 2, 2]), [9, 12, 7], 9)
+    same(models, strategy_of(Assisted), make_batch([5, 3, 4], [2, 2, 2]), [9, 12, 7], 9)
 
 
 def test_the_encoders_own_ctc_head_drafts(make_model, make_batch):

@@ -56,7 +56,7 @@ def test_a_pooled_head_reads_the_mean_and_has_no_pointer(roughen):
 def test_a_pointer_adds_the_scaled_product_and_a_share_of_the_logit(roughen, beams):
     head, states = some(roughen, label_wise=True, pointer=True)
     view, hidden = head(states), torch.randn(2 * beams, 3, WIDTH)
-    pointing = LabelPointing(head, view)
+    pointing = LabelPointing(view, head.project.weight, head.gain)
     found = pointing(hidden)
     torch.testing.assert_close(pointing.select(torch.tensor([1]))(hidden[beams:]), found[beams:])
     for row in range(2 * beams):

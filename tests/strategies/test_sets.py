@@ -19,6 +19,7 @@ from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
 SYMBOLS = 7  # three labels: 4, 5, 6
 SHAPE = Shape(TokenShape(11), TargetShape(SYMBOLS))
+POINTED = Shape(TokenShape(11), SetShape(SYMBOLS, head="label_wise", pointer=True))
 HEADS = {"none": {}, "pooled": {"head": "pooled"}, "label_wise": {"head": "label_wise"},
          "pointer": {"head": "label_wise", "pointer": True}}
 
@@ -59,7 +60,7 @@ def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_padding_never_changes_the_loss(make_model, make_batch, head):
-    model = make_model(SHAPE)
+    model = make_model(POINTED if head == "pointer" else SHAPE)
     strategy = sets_of(head=head, head_weight=0.5).eval()
     together = set_batch(make_batch, [[4, 5, 6, END], [5, END], [6, 4, END]])
     whole = strategy.loss(model, together)
@@ -200,7 +201,7 @@ def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, mak
 @pytest.mark.parametrize("order", ["fixed", "random", "free"])
 def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, overfit, order):
     targets = [[4, END], [5, END], [6, END], [4, 5, END], [4, 6, END], [5, 6, END], [4, 5, 6, END], [6, 4, END]]
-    model = make_model(SHAPE, noise=0.0)
+    model = make_model(POINTED, noise=0.0)
     batch = make_batch([5] * 8, [len(target) for target in targets], target_symbols=SYMBOLS)
     rows = torch.zeros_like(batch.target)
     for row, target in enumerate(targets):
@@ -216,7 +217,7 @@ def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, 
 @pytest.mark.parametrize("head", ["label_wise", "pointer"])
 def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_batch, head):
     """Cached search, its beams side by side, against one parallel pass."""
-    model = make_model(SHAPE)
+    model = make_model(POINTED if head == "pointer" else SHAPE)
     batch = make_batch([6, 3], [2, 2])
     strategy = sets_of(head=head).eval()
     options = SearchOptions(beam_size=3, num_hypotheses=3, length_penalty=0.0, constraint=False)
@@ -260,7 +261,7 @@ def test_the_heads_verdict_tips_the_scale():
 
 
 def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_model, make_batch):
-    model = make_model(SHAPE)
+    model = make_model(POINTED)
     strategy = sets_of(head="pointer", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     batch, options, rules = make_batch([6, 3, 4], [2, 2, 2]), SearchOptions(beam_size=3), LabelAutomaton(SYMBOLS)
     together = strategy.generate(model, batch, options=options, limit=torch.full((3,), 9), constraint=rules)

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from seq2seq_suite import kernels
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
+from seq2seq_suite.strategies.assisted import Assisted
+from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary
+from seq2seq_suite.strategies.auxiliary_losses import Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.spans import SpanHead, Spans
@@ -21,7 +23,8 @@ SHAPE = Shape(TokenShape(11), TargetShape(7))  # of a search with CTC
 
 
 def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,
-                auxiliaries: Auxiliaries | None = None, seed: int = 1, noise: float = 0.2, **options: Any) -> Any:
+                auxiliaries: Auxiliaries | None = None, seed: int = 1, noise: float = 0.2,
+                kernel: str = "fast", **options: Any) -> Any:
     """A strategy of that class, with its options and noise on its weights; labels are smoothed only where asked for."""
     if "label_smoothing" in kind.Options.model_fields:
         options = {"label_smoothing": 0.0, **options}
@@ -31,6 +34,7 @@ def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, widt
         with torch.no_grad():
             for parameter in reversed(list(made.parameters())):  # its own come last
                 parameter.add_(torch.randn_like(parameter) * noise)
+    kernels.accelerate(made, kernel)
     return made
 
 
@@ -66,7 +70,8 @@ def relabel_words(tree: Tree, words: list[str], tags: list[str]) -> Tree:
     return replaced(tree)
 
 
-def with_ctc() -> Any:
+def with_ctc(kernel: str = "fast") -> Any:
     """Left to right, with a CTC head."""
     torch.manual_seed(5)
-    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=7), noise=0.4)
+    return strategy_of(Assisted, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=7), noise=0.4,
+                       kernel=kernel)

@@ -22,7 +22,7 @@ from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.experiments import verbs  # noqa: E402
 from seq2seq_suite.search.step import SearchOptions  # noqa: E402
-from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
+from seq2seq_suite.strategies.assisted import Assisted  # noqa: E402
 from seq2seq_suite.studies.compare import compare_runs  # noqa: E402
 from seq2seq_suite.tasks.rows import file_of  # noqa: E402
 
@@ -192,7 +192,7 @@ def learned(make_task, make_model, overfit):
     examples = task.read("train")
     task.fit(examples)
     model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
-    strategy = strategy_of(Autoregressive, width=48, noise=0.0,
+    strategy = strategy_of(Assisted, width=48, noise=0.0,
                            auxiliaries=auxiliaries_of(task.shape(), ctc=0.5, width=48))
     overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
     return task, model, strategy, examples

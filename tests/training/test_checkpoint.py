@@ -11,6 +11,7 @@ from torch import nn
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.model.decoder import TransformerDecoder
+from seq2seq_suite.model.variants.real_positions import MaskedDecoder
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.runs import weights
 from seq2seq_suite.training import checkpoint
@@ -138,14 +139,14 @@ def test_a_best_checkpoint_that_gives_way_to_a_better_one_while_it_is_read_is_no
 
 def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, layer_shape, roughen):
     torch.manual_seed(1)
-    without, grown = (nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(kernel=kernel), 2, has_memory=False)})
+    without, grown = (nn.ModuleDict({"decoder": MaskedDecoder(layer_shape(encoder_kernel=kernel), 2, has_memory=False)})
                       for kernel in (0, 3))
     save_file({name: tensor.clone() for name, tensor in roughen(without).state_dict().items()},
               tmp_path / "model.safetensors")
     with pytest.raises(DataError, match="missing"):
         weights.load_weights(tmp_path, grown)
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
-    wanted, _ = without["decoder"](x, mask.unsqueeze(1), None, mask=mask)
+    wanted, _ = without["decoder"](x, mask.unsqueeze(1), None)
 
     def count(model: nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
@@ -155,7 +156,7 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
         roughen(grown)
         new = count(grown) - count(without)
         assert load().endswith(f"{count(without):,} parameters, and {new:,} new ones of convolutions")
-        torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None, mask=mask)[0][mask], wanted[mask])
+        torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
         weights.load_parts(tmp_path, nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(), 3, has_memory=False)}),

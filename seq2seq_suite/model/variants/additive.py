@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.attention import MultiHeadAttention, weighted_mean
-from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.model.attention import MultiHeadAttention, RelativePositions, weighted_mean
 
 
 def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.model.attention import RelativePositions
 
 
 class AlibiPositions(RelativePositions):
@@ -18,10 +18,11 @@ class AlibiPositions(RelativePositions):
     Differs: the same formula where H is no power of two, for which the authors interpolate.
 
     Args:
+        head_width, max_positions: not used.
         num_heads: H.
     """
 
-    def __init__(self, num_heads: int):
+    def __init__(self, head_width: int = 0, max_positions: int = 0, *, num_heads: int):
         super().__init__()
         heads = torch.arange(1, num_heads + 1, dtype=torch.float32)
         self.register_buffer("slopes", 2.0 ** (-8.0 * heads / num_heads), persistent=False)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.layers import LayerShape, Residual
-from seq2seq_suite.model.norms import build_norm
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.variants.real_positions import on_real_positions
 
 
 class GatedConvolution(nn.Module):
@@ -37,22 +37,28 @@ class ConvolutionalEncoder(nn.Module):
     Differs: norms of the stack's kind in place of the scaling by sqrt(1/2).
 
     Args:
-        shape: of the layers; `kernel` positions wide.
+        shape: of the layers.
         num_layers: N.
+        kernel: positions of a window.
         dilations: of one layer after the other, from the first again after the last.
     """
 
-    def __init__(self, shape: LayerShape, num_layers: int, *, dilations: Sequence[int]):
+    def __init__(self, shape: LayerShape, num_layers: int, *, kernel: int, dilations: Sequence[int]):
         super().__init__()
         self.layers = nn.ModuleList(
-            GatedConvolution(shape.width, shape.kernel, dilations[number % len(dilations)])
+            GatedConvolution(shape.width, kernel, dilations[number % len(dilations)])
             for number in range(num_layers))
-        self.residuals = nn.ModuleList(Residual(shape) for _ in range(num_layers))
-        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+        self.norms = nn.ModuleList(shape.norm(shape.width) for _ in range(num_layers))
+        self.dropout, self.pre_norm = nn.Dropout(shape.dropout), shape.layer.ends_in_norm
+        self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
         """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
         x, mask = states.values, states.mask
-        for layer, residual in zip(self.layers, self.residuals, strict=True):
-            x = residual.after(x, layer(residual.before(x, mask), mask), mask)
-        return States(x if self.norm is None else self.norm(x, mask), mask)
+        with on_real_positions(mask):
+            for layer, norm in zip(self.layers, self.norms, strict=True):
+                if self.pre_norm:
+                    x = x + self.dropout(layer(norm(x), mask))
+                else:
+                    x = norm(x + self.dropout(layer(x, mask)))
+            return States(self.norm(x), mask)

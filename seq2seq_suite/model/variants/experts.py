@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.types import places, precise
+from seq2seq_suite.model.variants.real_positions import real_positions
 
 _FEW = 1024  # positions of a step of search, in which every expert computes all of them rather than wait
 _balances: ContextVar[list[Tensor] | None] = ContextVar("balances", default=None)
@@ -61,23 +62,21 @@ class MixtureOfExperts(nn.Module):
         capacity: room of an expert in training, as a multiple of what even use needs.
     """
 
+    needs_real_positions = True
+
     def __init__(self, experts: Sequence[nn.Module], width: int, *, experts_per_token: int, capacity: float):
         super().__init__()
         self.experts = nn.ModuleList(experts)
         self.router = nn.Linear(width, len(self.experts), bias=False)
         self.experts_per_token, self.capacity = experts_per_token, capacity
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The mixture at each position; its load-balance loss goes to `load_balances`.
+    def forward(self, x: Tensor) -> Tensor:
+        """The mixture (B,T,D) at each of the `real_positions` of x (B,T,D).
 
-        Args:
-            x: (B,T,D).
-            mask: (B,T) bool of real positions; None: all.
-
-        Returns:
-            (B,T,D).
+        Its load-balance loss goes to `load_balances`.
         """
-        positions_PD = x.flatten(0, 1)
+        positions_PD, mask = x.flatten(0, 1), real_positions()
+        mask = None if mask is None else mask.expand(x.shape[:2])
         if x.device.type != "cpu" and (self.training or len(positions_PD) <= _FEW):
             return self.in_equal_parts(positions_PD, None if mask is None else mask.flatten()).view(x.shape)
         real = None if mask is None else places(mask)

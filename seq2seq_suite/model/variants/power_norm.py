@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, distributed, nn
 
+from seq2seq_suite.model.variants.real_positions import real_positions
+
 
 class PowerNorm(nn.Module):
     """Each feature divided by the running root mean square that it has over tokens, gradient corrected likewise.
@@ -26,6 +28,8 @@ class PowerNorm(nn.Module):
         gather, the running statistics are a mean of the first passes and then move on, so that they are never stale.
     """
 
+    needs_real_positions = True
+
     def __init__(self, width: int, *, momentum: float = 0.9, epsilon: float = 1e-5):
         super().__init__()
         self.gain = nn.Parameter(torch.ones(width))
@@ -35,11 +39,12 @@ class PowerNorm(nn.Module):
         self.register_buffer("gradient_mean", torch.zeros(width))  # nu
         self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x (..., D) normalised; mask (...) bool, True = real."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., D) normalised, by statistics of the `real_positions`."""
         if not self.training:
             scale = self.gain * (self.mean_square + self.epsilon).rsqrt()
             return (x.float() * scale + self.bias).to(x.dtype)
+        mask = real_positions()
         weight = x.new_ones(x.shape[:-1], dtype=torch.float32) if mask is None else mask.expand(x.shape[:-1]).float()
         y = _PowerNormFunction.apply(x.float(), weight[..., None], self.mean_square, self.gradient_mean, self.passes,
                                      self.momentum, self.warms, self.epsilon)

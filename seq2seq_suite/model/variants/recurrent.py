@@ -15,10 +15,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from seq2seq_suite.common.types import PerRow, States
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
-from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.layers import LayerShape
-from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.variants.additive import additive_attention
+from seq2seq_suite.model.variants.real_positions import on_real_positions
 
 
 class RecurrentEncoder(nn.Module):
@@ -41,8 +40,8 @@ class RecurrentEncoder(nn.Module):
         build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
         self.layers = nn.ModuleList(build(shape.width, shape.width // 2, batch_first=True, bidirectional=True)
                                     for _ in range(num_layers))
-        self.dropout = Dropout(shape.dropout)
-        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+        self.dropout = nn.Dropout(shape.dropout)
+        self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
         """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
@@ -54,7 +53,8 @@ class RecurrentEncoder(nn.Module):
                 packed = pack_padded_sequence(source.float(), lengths, batch_first=True, enforce_sorted=False)
                 read, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=length)
                 x = x + read if number else read
-        return States(x if self.norm is None else self.norm(x, states.mask), states.mask)
+        with on_real_positions(states.mask):
+            return States(self.norm(x), states.mask)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class RecurrentDecoder(nn.Module):
     """s_t = cell([x_t, c_t], s_t-1) with c_t = attention(s_t-1, memory); the output is tanh(W [s_t, c_t, x_t]).
 
     With several layers the first one attends, the others read the one below. It sees the past by its nature: `visible`
-    and `mask` of `forward` say nothing new to it, and it cannot decode in parallel.
+    of `forward` says nothing new to it, and it cannot decode in parallel.
 
     Source: Bahdanau et al. 2015 (RNNsearch), section 3.1, with a plain projection for its maxout.
 
@@ -93,7 +93,7 @@ class RecurrentDecoder(nn.Module):
         self.weight = nn.Parameter(torch.randn(width) * width**-0.5)
         self.begin = nn.Linear(width, num_layers * width)
         self.output = nn.Linear(3 * width, width)
-        self.dropout = Dropout(dropout_rate)
+        self.dropout = nn.Dropout(dropout_rate)
 
     def remember(self, memory: States) -> CrossKeysValues:
         """Keys and values (B,1,S,D) of the memory (B,S,D), and the states that decoding begins with."""
@@ -109,13 +109,13 @@ class RecurrentDecoder(nn.Module):
         nothing = like.new_empty(like.size(0), 0, self.width)
         return Cache((CellStates(nothing, nothing),))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues, cache: Cache | None = None,
-                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues, cache: Cache | None = None
+                ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target; see `TransformerDecoder.forward`.
 
         Args:
             x: (N,T,D) embedded symbols.
-            visible, mask: not looked at.
+            visible: not looked at.
             memory: from `remember`.
             cache: the layers' states and how many symbols they have read.
 

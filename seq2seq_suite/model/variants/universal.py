@@ -14,11 +14,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.common.types import States
+from seq2seq_suite.model.attention import RelativePositions
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import LayerShape
-from seq2seq_suite.model.positions import RelativePositions
 
 
 class StepSignal(nn.Module):
@@ -33,7 +32,7 @@ class StepSignal(nn.Module):
     def __init__(self, shape: LayerShape, num_steps: int, positions: nn.Module):
         super().__init__()
         self.vectors = nn.Parameter(torch.randn(num_steps, shape.width) * 0.02)
-        gains = torch.full((num_steps,), float(shape.norm_placement == "post"))
+        gains = torch.full((num_steps,), float(not shape.layer.ends_in_norm))
         gains[0] = 0.0
         self.gains = nn.Parameter(gains)
         self.positions = positions
@@ -52,9 +51,9 @@ class UniversalTransformerEncoder(TransformerEncoder):
         super().__init__(shape, num_layers, positions)
         self.num_steps, self.signal = num_steps, StepSignal(shape, num_steps, step_positions)
 
-    def through_layers(self, x: Tensor, states: States) -> Tensor:
+    def through_layers(self, x: Tensor, visible: Tensor) -> Tensor:
         for step in range(self.num_steps):
-            x = super().through_layers(self.signal(x, step), states)
+            x = super().through_layers(self.signal(x, step), visible)
         return x
 
 
@@ -69,12 +68,12 @@ class UniversalTransformerDecoder(TransformerDecoder):
     def new_cache(self, like: Tensor) -> Cache:
         return Cache(super().new_cache(like).layers * self.num_steps)
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
-                       mask: Tensor | None) -> tuple[Tensor, Cache | None]:
+    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
+                       ) -> tuple[Tensor, Cache | None]:
         offset, caches = cache.length if cache is not None else 0, []
         for step in range(self.num_steps):
             own = slice(step * len(self.layers), (step + 1) * len(self.layers))
             past = Cache(cache.layers[own]) if cache is not None else None
-            x, past = super().through_layers(self.signal(x, step, offset), visible, memory, past, mask)
+            x, past = super().through_layers(self.signal(x, step, offset), visible, memory, past)
             caches += past.layers if past is not None else ()
         return x, Cache(tuple(caches)) if cache is not None else None

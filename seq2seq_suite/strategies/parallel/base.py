@@ -7,17 +7,19 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
-from seq2seq_suite.model.output import UNLIKELY
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, UNLIKELY
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.parallel.glancing import Ratios, glance
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, States
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that no text has
 
@@ -112,7 +114,7 @@ class Parallel(Strategy):
         if symbols is not None:
             shown = model.look_up(symbols.clamp(min=0))
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
-        return model.decode(model.place(vectors), mask.unsqueeze(1), memory, mask=mask)[0]
+        return model.decode(model.place(vectors), mask.unsqueeze(1), memory)[0]
 
     def output_log_probs(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
         """(N,C,V) float32 log-probabilities of the symbols that an output may have."""

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, ExactConstraint, sync_interval
-from seq2seq_suite.model.output import UNLIKELY
+from seq2seq_suite.common.types import END, NEVER, UNLIKELY, Batch, Constraint, ExactConstraint, sync_interval
 
 
 def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.common.shapes import TargetShape
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States, places
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.common.types import END, Batch, Hypothesis, Loss, places
 from seq2seq_suite.options.section import Fraction, NotNegativeFloat
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.by_length import CLASSES, MIDDLE, ByLength
 from seq2seq_suite.strategies.parallel.base import ParallelOptions, symbols_before_end
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
 from seq2seq_suite.strategies.parallel.position_aligned import Aligned
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.shapes import TargetShape
+    from seq2seq_suite.common.types import Constraint, States
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
+    from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 
 class LengthHeadOptions(ByLength, ParallelOptions):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import Batch, places
-from seq2seq_suite.model.output import UNLIKELY
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.common.types import places
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import Batch
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 
 
 def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *,
@@ -31,15 +34,7 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
     packs = mask.device.type == "cpu"  # elsewhere the number of real positions would be waited for
     asked = places(mask) if packs else torch.arange(mask.numel(), device=mask.device)
     symbols = symbols.index_select(0, asked // mask.size(1))
-    if model.pointer is None and memory.added is None:
-        found = model.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, asked), symbols, never=never)
-    else:
-        logits = model.logits(hidden, memory).flatten(0, 1).index_select(0, asked).float()
-        for symbol in never:
-            logits[:, symbol] = UNLIKELY
-        scores = logits.log_softmax(-1)
-        gained, best = scores.detach().max(-1)
-        found = scores.gather(1, symbols), best, gained
+    found = model.gather_log_probs(hidden, memory, asked, symbols, never=never)
     if not packs:
         return tuple(part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
                      for part in found)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import Batch
-from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.parallel.base import Parallel
+
+if TYPE_CHECKING:
+    from seq2seq_suite.common.types import Batch
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 
 
 class Aligned(Parallel):
@@ -18,7 +22,7 @@ class Aligned(Parallel):
                ) -> tuple[Tensor, Tensor]:
         """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
         vectors, mask = super().copied(model, memory, batch, lengths, most)
-        if model.guide is not None:
+        if model.reads:
             focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]
             focus = focus.repeat_interleave(len(mask) // len(focus), 0)
             vectors = model.guide(torch.zeros_like(vectors), memory.guide, focus, focus[..., :0])

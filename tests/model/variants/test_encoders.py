@@ -39,7 +39,7 @@ def test_a_gated_convolution_is_its_equation(roughen):
 
 
 def test_layers_reach_as_far_as_their_windows_together(layer_shape, roughen):
-    encoder = roughen(ConvolutionalEncoder(layer_shape(kernel=3), 2, dilations=(1, 3))).eval()
+    encoder = roughen(ConvolutionalEncoder(layer_shape(), 2, kernel=3, dilations=(1, 3))).eval()
     x, mask = torch.randn(1, 15, 16), torch.ones(1, 15, dtype=torch.bool)
     before = encoder(States(x, mask)).values
     x[0, 7, 0] += 1.0  # of all features alike, a norm would see nothing

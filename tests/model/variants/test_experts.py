@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from making import strategy_of
 
 from seq2seq_suite.common.shapes import SetShape, Shape, TargetShape, TokenShape
-from seq2seq_suite.model.layers import FeedForward, TransformerLayer
+from seq2seq_suite.model.layers import TransformerLayer
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
+from seq2seq_suite.model.variants.real_positions import on_real_positions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.parallel.ctc import Ctc
@@ -26,9 +28,15 @@ MASK = torch.arange(6) < torch.tensor([[4], [6], [1]])
 
 def make_mixture(layer_shape, roughen, *, experts=4, experts_per_token=2, capacity=1.0, **shape) -> MixtureOfExperts:
     torch.manual_seed(1)
-    networks = [FeedForward(layer_shape(**shape)) for _ in range(experts)]
+    made = layer_shape(**shape)
+    networks = [made.feed_forward(made) for _ in range(experts)]
     mixture = MixtureOfExperts(networks, WIDTH, experts_per_token=experts_per_token, capacity=capacity)
     return roughen(mixture, noise=0.4)
+
+
+def masked(mixture: MixtureOfExperts, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    with on_real_positions(mask):
+        return mixture(x)
 
 
 def by_loops(mixture: MixtureOfExperts, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -58,7 +66,7 @@ def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, s
     mixture = make_mixture(layer_shape, roughen, **shape).train(training)
     found = []
     in_equal_parts = lambda x, mask: mixture.in_equal_parts(x.flatten(0, 1), mask.flatten()).view(x.shape)  # noqa: E731
-    for function in (lambda x, mask: by_loops(mixture, x, mask), mixture, in_equal_parts):
+    for function in (lambda x, mask: by_loops(mixture, x, mask), partial(masked, mixture), in_equal_parts):
         torch.manual_seed(2)
         x = torch.randn(3, 6, WIDTH).requires_grad_()
         out = function(x, MASK)
@@ -75,19 +83,18 @@ def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, s
 
 
 def test_what_finds_no_room_is_carried_by_the_residual_alone(layer_shape, roughen):
-    layer = roughen(TransformerLayer(layer_shape(feed_forward=lambda shape: MixtureOfExperts(
-        [FeedForward(shape) for _ in range(2)], WIDTH, experts_per_token=1, capacity=0.5))))
+    layer = roughen(TransformerLayer(layer_shape(experts=2, experts_per_token=1, expert_capacity=0.5)))
     with torch.no_grad():
-        layer.feed_forward_residual.norm.gain.zero_()
-        layer.feed_forward_residual.norm.bias.fill_(1.0)
+        layer.feed_forward_norm.gain.zero_()
+        layer.feed_forward_norm.bias.fill_(1.0)
         layer.feed_forward.router.weight[0], layer.feed_forward.router.weight[1] = 1.0, -1.0
         layer.attention.output.weight.zero_()
         layer.attention.output.bias.zero_()
     x, mask = torch.randn(2, 4, WIDTH), torch.ones(2, 4, dtype=torch.bool)
     # All choose the first expert, which takes half of an even share.
-    changed = (layer(x, mask.unsqueeze(1), mask)[0] != x).any(2)
+    changed = (layer(x, mask.unsqueeze(1))[0] != x).any(2)
     assert changed.tolist() == [[True, True, False, False], [False] * 4]
-    assert (layer.eval()(x, mask.unsqueeze(1), mask)[0] != x).any(2).all()
+    assert (layer.eval()(x, mask.unsqueeze(1))[0] != x).any(2).all()
 
 
 def test_the_load_balance_loss_is_that_computed_by_hand():
@@ -96,7 +103,7 @@ def test_the_load_balance_loss_is_that_computed_by_hand():
     mixture.router.weight.data = torch.eye(2)
     p = torch.tensor([[[0.9, 0.1], [0.8, 0.2]], [[0.3, 0.7], [0.5, 0.5]]])
     with load_balances() as balance:
-        mixture(p.log(), torch.tensor([[True, True], [True, False]]))
+        masked(mixture, p.log(), torch.tensor([[True, True], [True, False]]))
         mixture.in_equal_parts(p.log().flatten(0, 1), torch.tensor([True, True, True, False]))
     f, mean = (2 / 3, 1 / 3), (2.0 / 3, 1.0 / 3)  # two of three choose the first, p sums to 2.0 and 1.0
     assert [float(loss.detach()) for loss in balance] == [pytest.approx(2 * (f[0] * mean[0] + f[1] * mean[1]))] * 2

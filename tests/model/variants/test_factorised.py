@@ -8,8 +8,8 @@ from torch.nn import functional
 from seq2seq_suite.common.shapes import SentenceShape, Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.common.types import PAD
 from seq2seq_suite.kernels import output as fast_output
-from seq2seq_suite.kernels.linear import _PACKED_SYMBOLS
-from seq2seq_suite.model.embeddings import token_embedding
+from seq2seq_suite.kernels.linear import _PACKED_SYMBOLS, linear
+from seq2seq_suite.model.build import token_embedding
 from seq2seq_suite.model.output import OutputLayer
 
 SYMBOLS, WIDTH, NARROW = 13, 8, 3
@@ -43,7 +43,8 @@ def test_a_packed_narrow_weight_gives_the_same_logits():
     embedding, table, projection = make_factors(_PACKED_SYMBOLS)
     layer, hidden = OutputLayer(WIDTH, _PACKED_SYMBOLS, tied=embedding), torch.randn(4, 1, WIDTH)
     with torch.inference_mode():
-        torch.testing.assert_close(layer(hidden, layer.prepare()), hidden @ (table @ projection.t()).t())
+        packed = linear(layer.weight, layer.bias)
+        torch.testing.assert_close(packed(layer.narrow(hidden)), hidden @ (table @ projection.t()).t())
 
 
 def test_rows_have_expected_length_one_and_padding_none():

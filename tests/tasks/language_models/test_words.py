@@ -11,14 +11,13 @@ import torch
 from making import auxiliaries_of, strategy_of
 from task_tools import make_task
 
-from seq2seq_suite import kernels
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.tasks.language_models.words import WordModel, WordPairs
 
 TEXTS = ("a b", "ab", "ab a ba", "ba ab ab", "bab b", "a b")
@@ -151,8 +150,7 @@ def search(case):
     auxiliaries = auxiliaries_of(SHAPE, ctc=0.3, transcript=SYMBOLS)
 
     def decode(words, rows=(0, 1, 2), *, kernel="fast", **options):
-        with kernels.use(kernel):
-            strategy = strategy_of(Autoregressive, target=SHAPE.target, auxiliaries=auxiliaries, noise=0.4)
+        strategy = strategy_of(Assisted, target=SHAPE.target, auxiliaries=auxiliaries, noise=0.4, kernel=kernel)
         one = replace(batch, indices=(0, 1, 2)).select(rows)
         longest = int(one.source_mask.sum(1).max())
         one = replace(one, source=one.source[:, :longest], source_mask=one.source_mask[:, :longest])

@@ -1,13 +1,12 @@
-"""The convolution that a layer may have, over neighbouring positions."""
+"""The convolution over neighbouring positions that a layer may have behind its self-attention."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite import kernels
-from seq2seq_suite.model.linear import Linear
-from seq2seq_suite.model.norms import build_norm
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.variants.real_positions import real_positions
 
 
 def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
@@ -23,23 +22,25 @@ class Convolution(nn.Module):
     Differs: the stack's norm in place of BatchNorm, so that an output depends on its own sequence alone.
 
     Args:
-        width: D.
+        shape: width D and norm.
         kernel: K, odd.
-        norm: layer, rms or power.
     """
 
-    def __init__(self, width: int, *, kernel: int, norm: str):
-        super().__init__()
-        self.inner = Linear(width, 2 * width)
-        self.depthwise = nn.Conv1d(width, width, kernel, groups=width)
-        self.norm = build_norm(norm, width)
-        self.outer = Linear(width, width)
-        self.convolve = kernels.chosen("depthwise")
+    needs_real_positions = True
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B,S,D), mask (B,S) of real positions -> (B,S,D); padding changes nothing at real positions."""
+    def __init__(self, shape: LayerShape, *, kernel: int):
+        super().__init__()
+        width = shape.width
+        self.inner = nn.Linear(width, 2 * width)
+        self.depthwise = nn.Conv1d(width, width, kernel, groups=width)
+        self.norm = shape.norm(width)
+        self.outer = nn.Linear(width, width)
+        self.convolve = depthwise
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B,S,D) -> (B,S,D); padding changes nothing at real positions."""
         gated = functional.glu(self.inner(x))
-        if mask is not None:
+        if (mask := real_positions()) is not None:
             gated = gated.masked_fill(~mask.unsqueeze(2), 0.0)
         near = self.convolve(gated.transpose(1, 2), self.depthwise.weight, self.depthwise.bias).transpose(1, 2)
-        return self.outer(functional.silu(self.norm(near, mask)))
+        return self.outer(functional.silu(self.norm(near)))

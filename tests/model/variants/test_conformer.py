@@ -3,13 +3,16 @@
 import torch
 from torch.nn import functional
 
-from seq2seq_suite.model.convolution import Convolution
+from seq2seq_suite.model.variants.conformer import Convolution
+from seq2seq_suite.model.variants.real_positions import on_real_positions
 
 
-def test_the_convolution_is_its_equation_position_by_position(roughen):
-    block = roughen(Convolution(16, kernel=3, norm="layer"))
+def test_the_convolution_is_its_equation_position_by_position(layer_shape, roughen):
+    block = roughen(Convolution(layer_shape(), kernel=3))
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
-    got, kernel = block(x, mask), block.depthwise.weight.view(16, 3)
+    with on_real_positions(mask):
+        got = block(x)
+    kernel = block.depthwise.weight.view(16, 3)
     for row, length in enumerate((3, 5)):
         value, gate = block.inner(x[row, :length]).chunk(2, -1)
         gated = value * gate.sigmoid()
