@@ -131,7 +131,7 @@ class TranslationTask(TextToText):
 
     def _also(self, row: Row) -> dict[str, Any]:
         """All right texts of a row, from its column `LANGUAGE_references`, and the words that must have been seen."""
-        found = {name: row.fields.get(f"{self.languages[1]}_{name}") for name in ("references", "lawless")}
+        found = {name: row.fields.get(f"{self.options.target_language}_{name}") for name in ("references", "lawless")}
         return {name: value for name, value in found.items() if isinstance(value, list) and value}
 
     def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
