@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +74,7 @@ class CompiledSteps(Candidates):
         """See `Stepper.start`."""
         rows, previous = super().start(batch, memory, limit, prefixes)
         self.compiled = None
-        model = self.model
+        model: Any = self.model
         if not isinstance(model.decoder, Steps) or not _fits(model, memory):
             return rows, previous
         self.compiled = _Compiled(model, rows.memory, limit.new_tensor(EXCLUDED))
@@ -95,7 +96,7 @@ class CompiledSteps(Candidates):
         return gains, symbols, replace(rows, cache=cache)
 
 
-def _fits(model: Seq2Seq, memory: Memory) -> bool:
+def _fits(model: Any, memory: Memory) -> bool:
     """Whether `step.cpp` knows all parts of a decoder of usual layers."""
     layers, values = model.decoder.decoder.layers, memory.states.values
     norms = {type(one) for layer in layers for name, one in layer.named_children() if name.endswith("_norm")}
@@ -110,7 +111,7 @@ def _fits(model: Seq2Seq, memory: Memory) -> bool:
 class _Compiled:
     """A model's decoder and output layer, for the steps of one search."""
 
-    def __init__(self, model: Seq2Seq, memory: Memory, excluded: Tensor):
+    def __init__(self, model: Any, memory: Memory, excluded: Tensor):
         decoder, output, visible = model.decoder.decoder, model.output, memory.states.mask
         first, self.kept = decoder.layers[0], []  # tensors whose addresses are used
         network, norm = first.feed_forward, first.attention_norm
@@ -158,7 +159,7 @@ class _Compiled:
         return self.kept[-1].data_ptr()
 
 
-def _tensors(layer: nn.Module, cross: KeysValues | None) -> list[Tensor | None]:
+def _tensors(layer: Any, cross: KeysValues | None) -> list[Tensor | None]:
     """Those of a layer in the order of `step.cpp`."""
     own, network = layer.attention, layer.feed_forward
     fused = SimpleNamespace(**{name: torch.cat([getattr(one, name) for one in (own.query, own.key, own.value)])

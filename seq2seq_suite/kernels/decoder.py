@@ -130,7 +130,7 @@ class _Layer:
         fused: its queries, keys and values are one product, of weights put together here.
     """
 
-    def __init__(self, layer: TransformerLayer, *, fused: bool = False):
+    def __init__(self, layer: Any, *, fused: bool = False):
         own, self.heads = layer.attention, layer.attention.num_heads
         self.head_width = own.output.weight.size(0) // self.heads
         self.query_key_value, self.output = _projections(own, fused=fused), _linear(*_weights(own.output))

@@ -217,7 +217,7 @@ class _Graph:
 class _Behind:
     """A decoder whose self-attention sees the filled part of the room for keys and values."""
 
-    def __init__(self, model: Seq2Seq, capacity: int):
+    def __init__(self, model: Any, capacity: int):
         self.steps = Steps(model.decoder.decoder)
         self.places = torch.arange(capacity, device=model.output.weight.device)
 
@@ -255,7 +255,7 @@ class _Room(KeysValues):
         return _Room(self.room.index_select(1, rows), self.length)
 
 
-def _check_positions(model: Seq2Seq, end: int) -> None:
+def _check_positions(model: Any, end: int) -> None:
     """Raise as plain steps do where positions run out: a captured step does not look."""
     decoder = model.decoder.decoder
     model.positions(model.output.weight.new_zeros(1, 1, decoder.shape.width), end - 1)

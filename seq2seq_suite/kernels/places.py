@@ -53,6 +53,7 @@ class Dropout(nn.Dropout):
 
 def put(learner: nn.Module, chosen: Mapping[str, Any]) -> None:
     """Put the implementation of every slot in its places, also where another one was put before."""
+    module: Any
     for module in learner.modules():
         for kind, attribute, slot in _FUNCTIONS:
             if isinstance(module, kind):
@@ -63,6 +64,7 @@ def put(learner: nn.Module, chosen: Mapping[str, Any]) -> None:
                 search = search.args[0] if isinstance(search, partial) else search
                 setattr(module, attribute, partial(_searched, search, chosen["decoder"], chosen["linear"]))
         if isinstance(module, _PRODUCTS):
+            child: Any
             for child in module.children():
                 if type(child) in (nn.Linear, Product):
                     child.__class__, child.product = Product, chosen["product"]

@@ -102,7 +102,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.dropout_rate = num_heads, dropout_rate
         self.positions = positions or RelativePositions()
-        self.query, self.key, self.value = projections = [skip_init(nn.Linear, width, width) for _ in range(3)]
+        projections: list[nn.Linear] = [skip_init(nn.Linear, width, width) for _ in range(3)]
+        self.query, self.key, self.value = projections
         for linear in projections:
             nn.init.kaiming_uniform_(linear.weight, a=math.sqrt(5))
         for linear in projections:

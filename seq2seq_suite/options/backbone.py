@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import PlainSerializer, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
@@ -66,12 +66,20 @@ def _of(table: Mapping[str, Part]) -> tuple[Any, ...]:
     return WrapValidator(_or_own), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
 
 
-Norm = Annotated[Literal[*NORMS], *_of(NORMS)]
-Residual = Annotated[Literal[*RESIDUALS], *_of(RESIDUALS)]
-Positions = Annotated[Literal[*POSITIONS], *_of(POSITIONS)]
-Activation = Annotated[Literal[*ACTIVATIONS], *_of(ACTIVATIONS)]
-FeedForward = Annotated[Literal[*FEED_FORWARDS], *_of(FEED_FORWARDS)]
-Attention = Annotated[Literal[*ATTENTIONS], *_of(ATTENTIONS)]
+if TYPE_CHECKING:
+    Norm = str
+    Residual = str
+    Positions = str
+    Activation = str
+    FeedForward = str
+    Attention = str
+else:
+    Norm = Annotated[Literal[*NORMS], *_of(NORMS)]
+    Residual = Annotated[Literal[*RESIDUALS], *_of(RESIDUALS)]
+    Positions = Annotated[Literal[*POSITIONS], *_of(POSITIONS)]
+    Activation = Annotated[Literal[*ACTIVATIONS], *_of(ACTIVATIONS)]
+    FeedForward = Annotated[Literal[*FEED_FORWARDS], *_of(FEED_FORWARDS)]
+    Attention = Annotated[Literal[*ATTENTIONS], *_of(ATTENTIONS)]
 
 
 class Backbone(Section):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -32,7 +34,7 @@ class Assisted(Autoregressive):
         if not (options.ctc_weight or drafted or (drafts is not None and options.beam_size == 1)):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         memory = self.remember(model, batch)
-        scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
+        scores: Any = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
         drafts = [one for one, _ in ctc_greedy(scores)] if drafted else drafts
         if drafts is not None and options.beam_size == 1:
             found = self.drafted(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)

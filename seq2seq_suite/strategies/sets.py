@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -192,12 +193,13 @@ class Sets(Assisted):
         """What decoding needs of the batch's sources, and where the head points."""
         return self._read(model, batch)[0]
 
-    def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Memory, LabelView | None]:
+    def _read(self, model: Any, batch: Batch) -> tuple[Memory, LabelView | None]:
         states = model.encode(batch)
-        view = self.head(states) if self.head is not None else None
+        head: Any = self.head
+        view = head(states) if head is not None else None
         memory = model.prepare(states)
         if self.sets.pointer:
-            memory = model.with_term(memory, LabelPointing(view, self.head.project.weight, self.head.gain))
+            memory = model.with_term(memory, LabelPointing(view, head.project.weight, head.gain))
         return memory, view
 
     def _set_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
@@ -35,14 +35,14 @@ def real_positions() -> Tensor | None:
     return _mask.get()
 
 
-class _Encoder:
+class _Encoder(nn.Module):
     def forward(self, states: States) -> States:
         """See `TransformerEncoder.forward`."""
         with on_real_positions(states.mask):
             return super().forward(states)
 
 
-class _Decoder:
+class _Decoder(nn.Module):
     def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
                 ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`; what no position sees is padding."""
