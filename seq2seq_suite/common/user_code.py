@@ -15,12 +15,13 @@ from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from seq2seq_suite.common.errors import ConfigError
 
 _MODULE = "user_code_"  # begins the names of modules that are loaded here
 _ALL = "all"
+_KEYS_OF_TASKS = (("task",), ("strategy", "kind"), ("data", "format"))  # those of a joint run have each their own
 _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
 
 
@@ -58,7 +59,7 @@ def require_trust(reference: str, *, key: str, file: str = "", line: int = 0) ->
                           remedy="read it, then add --trust-code (in Python: trust_code=True)")
 
 
-def is_code(reference: Any) -> bool:
+def is_code(reference: Any) -> TypeGuard[str]:
     """Whether a value names code.
 
     >>> is_code("my_task.py:MyTask"), is_code("parsing")
@@ -67,20 +68,27 @@ def is_code(reference: Any) -> bool:
     return isinstance(reference, str) and ".py:" in reference
 
 
-def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Where a configuration names code: the keys, and the section of the last one."""
+def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Where a configuration, as plain data, names code: the keys, what holds the reference, and its place in there.
+
+    A list of metrics is made one that can be changed.
+    """
     parts = given["tasks"] if isinstance(given.get("tasks"), dict) else {}
     for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
-        if isinstance(part, dict) and is_code(part.get("task")):
-            yield (*keys, "task"), part
-        backbone = part.get("backbone") if isinstance(part, dict) else None
-        if isinstance(backbone, dict):
-            yield from (((*keys, "backbone", key), backbone) for key, one in list(backbone.items()) if is_code(one))
-    training = given["training"] if isinstance(given.get("training"), dict) else {}
-    if is_code(training.get("optimizer")):
-        yield ("training", "optimizer"), training
+        if not isinstance(part, dict):
+            continue
+        for *sections, key in _KEYS_OF_TASKS if keys else (*_KEYS_OF_TASKS, ("training", "optimizer")):
+            section = part.get(*sections) if sections else part
+            if isinstance(section, dict) and is_code(section.get(key)):
+                yield (*keys, *sections, key), section, key
+        if isinstance(part.get("metrics"), list | tuple):
+            part["metrics"] = list(part["metrics"])
+            yield from (((*keys, "metrics", str(place)), part["metrics"], place)
+                        for place, one in enumerate(part["metrics"]) if is_code(one))
+    backbone = given["backbone"] if isinstance(given.get("backbone"), dict) else {}
+    yield from ((("backbone", key), backbone, key) for key, one in list(backbone.items()) if is_code(one))
     components = given["components"] if isinstance(given.get("components"), dict) else {}
-    yield from ((("components", slot), components) for slot, one in components.items()
+    yield from ((("components", slot), components, slot) for slot, one in components.items()
                 if isinstance(one, str) and one.rpartition(":")[0])
 
 

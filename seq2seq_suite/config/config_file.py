@@ -16,7 +16,7 @@ import yaml
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.common.files import read_text
-from seq2seq_suite.common.user_code import absolute, is_code, named_code, require_trust, trusting
+from seq2seq_suite.common.user_code import absolute, named_code, require_trust, trusting
 from seq2seq_suite.config.versions import FORMAT, upgrade
 from seq2seq_suite.config.yaml_reader import Dumper, Keys, Loader, Place, Reader, parse_yaml, too_deep
 
@@ -128,9 +128,9 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     by_run = _FORMAT in places
     by_runs = _take_in(given, places, file=file)
     code = []
-    for keys, section in named_code(given):
-        section[keys[-1]] = absolute(section[keys[-1]], Path(file).parent)
-        code.append((section[keys[-1]], ".".join(keys), places.get(keys, Place(file))))
+    for keys, section, at in named_code(given):
+        section[at] = absolute(section[at], Path(file).parent)
+        code.append((section[at], ".".join(keys), places.get(keys, places.get(keys[:-1], Place(file)))))
     typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
     with trusting(typed_or_own if own else ()):
         for reference, key, place in code:
@@ -140,8 +140,8 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 
 def code_of(path: Path) -> dict[str, str]:
     """The code that a run's file names, which is not run: dotted key -> `FILE.py:NAME` with an absolute path."""
-    return {".".join(keys): absolute(section[keys[-1]], path.parent)
-            for keys, section in named_code(parse(path, of_run=True))}
+    return {".".join(keys): absolute(section[at], path.parent)
+            for keys, section, at in named_code(parse(path, of_run=True))}
 
 
 def _validated(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> Config:
@@ -174,8 +174,8 @@ def dump(config: Config, code: Mapping[str, str] = MappingProxyType({})) -> str:
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
             part.pop(key)
-    for keys, section in named_code(values):
-        section[keys[-1]] = code.get(section[keys[-1]], section[keys[-1]])
+    for _, section, at in named_code(values):
+        section[at] = code.get(section[at], section[at])
     return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -198,8 +198,8 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
             by_runs.add(str(path))
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
-        if is_code(theirs.get("task")):
-            theirs["task"] = absolute(theirs["task"], path.parent)
+        for _, section, at in named_code(theirs):
+            section[at] = absolute(section[at], path.parent)
         for keys, place in inner.items():
             if keys[0] in theirs:
                 places.setdefault(("tasks", name, *keys), place)

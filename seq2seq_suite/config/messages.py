@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, brief
-from seq2seq_suite.common.user_code import is_code, trusts
-from seq2seq_suite.config.schema import Config, of_any_task, of_task
+from seq2seq_suite.common.user_code import named_code, trusts
+from seq2seq_suite.config.schema import Config, class_for, of_any_task
 from seq2seq_suite.config.unused_keys import Finding
 from seq2seq_suite.config.yaml_reader import Keys, Place, show
 from seq2seq_suite.options.section import LARGEST, LEAST
@@ -81,9 +81,8 @@ def sections_at(keys: Keys, given: Any) -> list[type[BaseModel]]:
             return []  # names, not keys
         parts = given.get("tasks")
         given, keys = parts.get(keys[1]) if isinstance(parts, dict) else None, keys[2:]
-    task = given.get("task") if isinstance(given, dict) else None
-    known = isinstance(task, str) and (not is_code(task) or trusts(task))
-    sections: list[type[BaseModel]] = [of_task(task) if known else Config]
+    known = isinstance(given, dict) and all(trusts(section[at]) for _, section, at in named_code(given))
+    sections: list[type[BaseModel]] = [class_for(given) if known else Config]
     for key in keys:
         fields = [section.model_fields[key] for section in sections if key in section.model_fields]
         sections = [found for field in fields for found in variants(field.annotation)]

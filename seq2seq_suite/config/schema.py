@@ -21,10 +21,11 @@ from pydantic import (
 )
 
 from seq2seq_suite.common.errors import brief
-from seq2seq_suite.common.parts import TABLES
-from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.common.user_code import is_code, named_code
 from seq2seq_suite.config.unused_keys import check_uses
+from seq2seq_suite.data.formats import READERS, is_format
 from seq2seq_suite.kernels import SLOTS
+from seq2seq_suite.metrics import METRICS
 from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.miniworld import Miniworld
@@ -36,10 +37,13 @@ from seq2seq_suite.options.section import (
     one_of,
 )
 from seq2seq_suite.options.training import Mixture, Training, optimizer_of
-from seq2seq_suite.strategies import KINDS, options_of, strategy_for, targets_of
+from seq2seq_suite.strategies import KINDS, classes_of, options_of, strategy_for, targets_of
 from seq2seq_suite.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seq2seq_suite.strategies.base import Strategy as StrategyBase
     from seq2seq_suite.strategies.base import StrategyOptions as Strategy
     from seq2seq_suite.tasks.options import TaskOptions
 
@@ -55,9 +59,10 @@ SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # 
 
 
 class Config(Section):
-    """A whole run. Constructing one gives the class of its task, `of_task(...)`."""
+    """A whole run. Constructing one gives the class of its task, see `class_for`."""
 
     own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
+    own_strategy: ClassVar[type[StrategyBase] | None] = None  # the user's, which strategy.kind names
 
     task: TaskName  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
     # file's code is run
@@ -76,15 +81,18 @@ class Config(Section):
     init_from: str = ""  # directory of another run, whose best weights some parts start from; empty: none
     init_parts: tuple[Part, ...] = ("frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the
     # same task; for translation, the front-end includes its subwords
+    metrics: tuple[str, ...] = ()  # beside the task's own: bleu, error_rates, rouge, or FILE.py:NAME, a function of
+    # yours from outputs and references, lists of lines, to figures by name
     data: Data = Data()
     miniworld: Miniworld = Miniworld()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
-    strategy: Strategy = options_of("autoregressive").model_validate({})
+    strategy: Strategy = options_of("autoregressive").model_validate({})  # its kind may be FILE.py:NAME, a strategy
+    # of yours
     search: Search = Search()
     training: Training = Training()
 
     def __new__(cls, **given: Any) -> Config:
-        return object.__new__(of_task(given.get("task")) if cls is Config else cls)
+        return object.__new__(class_for(given) if cls is Config else cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Config.model_validate, (self.model_dump(),)  # its class is made here, and has no name in this module
@@ -92,7 +100,7 @@ class Config(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _of_its_task(cls, given: Any, make: ModelWrapValidatorHandler[Config]) -> Config:
-        kind = of_task(given.get("task")) if cls is Config and isinstance(given, dict) else Config
+        kind = class_for(given) if cls is Config and isinstance(given, dict) else Config
         return make(given) if kind is Config else kind.model_validate(given)
 
     @property
@@ -103,16 +111,17 @@ class Config(Section):
     @property
     def code(self) -> dict[str, str]:
         """What is code of the user's own: dotted key -> `FILE.py:NAME`."""
-        parts = {f"tasks.{name}.task": part.task for name, part in self.tasks.items()}
-        named = {"task": self.task, **parts, "training.optimizer": self.training.optimizer,
-                 **{f"backbone.{key}": getattr(self.backbone, key) for key in TABLES}}
-        return {**{key: code for key, code in named.items() if is_code(code)},
-                **{f"components.{slot}": one for slot, one in self.components.items()}}
+        return {".".join(keys): section[place] for keys, section, place in named_code(self.model_dump())}
+
+    @property
+    def strategy_class(self) -> type[StrategyBase]:
+        """What learns and decodes the task's targets; not defined for a joint run."""
+        return self.own_strategy or strategy_for(self.strategy.kind, self.target)
 
     @property
     def in_parallel(self) -> bool:
         """Whether all symbols are predicted in parallel; not defined for a joint run."""
-        return strategy_for(self.strategy.kind, self.target).in_parallel
+        return self.strategy_class.in_parallel
 
     @property
     def target(self) -> str:
@@ -155,9 +164,21 @@ class Config(Section):
         return found
 
     @model_validator(mode="after")
+    def _are_in_the_tables(self) -> Config:
+        if not is_format(self.data.format):
+            raise ValueError(f"data.format {brief(self.data.format)}: choose one of "
+                             f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME")
+        for name in self.metrics:
+            if name not in METRICS and not is_code(name):
+                raise ValueError(f"metrics {brief(name)}: choose from {one_of(tuple(METRICS))}, or give FILE.py:NAME")
+        return self
+
+    @model_validator(mode="after")
     def _tasks_fit(self) -> Config:
         if (self.task == "multitask") != bool(self.tasks):
             raise ValueError("task multitask trains the tasks listed under tasks: give both, or neither")
+        if self.tasks and self.metrics:
+            raise ValueError("metrics: a joint run has those of its tasks: give them as tasks.NAME.metrics")
         if self.tasks and self.init_from:
             raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
         for name, part in self.tasks.items():
@@ -191,7 +212,7 @@ class Config(Section):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
             raise ValueError(f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
                              f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}")
-        for need in strategy_for(kind, self.target).needs:
+        for need in self.strategy_class.needs:
             value = reduce(getattr, need.key.split("."), self)
             if not need.suits(value):
                 raise ValueError(f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set "
@@ -232,15 +253,19 @@ def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     return {**shared, "training": {**training, "batch_tokens": size}}
 
 
-def of_task(task: Any) -> type[Config]:
-    """The configurations of a task: the core's sections and the task's own; `Config` itself where there is no task.
+def class_for(given: Mapping[str, Any]) -> type[Config]:
+    """The configurations of a task and, where it is the user's own, of a strategy; `Config` itself without a task.
 
-    >>> of_task("asr").own_sections, Config(task="qa").qa.min_count
+    >>> class_for({"task": "asr"}).own_sections, Config(task="qa").qa.min_count
     (('asr', 'audio'), 1)
     """
+    task, strategy = given.get("task"), given.get("strategy")
+    kind = strategy.get("kind") if isinstance(strategy, dict) else getattr(strategy, "kind", None)
     if is_code(task):
         find_task(task)  # raises ConfigError if it is not trusted, also where its class was made before
-    return _made_of((task,)) if isinstance(task, str) and (task in TASKS or is_code(task)) else Config
+    known = isinstance(task, str) and (task in TASKS or is_code(task))
+    made = _made_of((task,)) if known else Config
+    return _with_strategy(made, kind, *classes_of(kind)) if is_code(kind) else made
 
 
 def of_any_task() -> type[Config]:
@@ -254,4 +279,14 @@ def _made_of(tasks: tuple[str, ...]) -> type[Config]:
     fields: dict[str, Any] = {key: (section, Field(default_factory=section)) for key, section in sections.items()}
     made = create_model(f"Config_{tasks[0]}", __base__=Config, **{"task": (Literal[*tasks], ...), **fields})
     made.own_sections = tuple(sections)
+    return made
+
+
+@cache
+def _with_strategy(config: type[Config], kind: str, strategy: type[StrategyBase]) -> type[Config]:
+    fields: dict[str, Any] = {"kind": (Literal[kind], kind)}
+    options = create_model(strategy.Options.__name__, __base__=strategy.Options, **fields)
+    fields = {"strategy": (options, Field(default_factory=options))}
+    made = create_model(config.__name__, __base__=config, **fields)
+    made.own_strategy = strategy
     return made

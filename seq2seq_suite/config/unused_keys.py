@@ -14,7 +14,7 @@ from seq2seq_suite.common.errors import brief
 from seq2seq_suite.common.parts import TABLES, compiled
 from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
-from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
+from seq2seq_suite.strategies import KINDS, classes_of
 from seq2seq_suite.tasks import find_task
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ _USES = (
     Use(("miniworld.cognates",), "miniworld.words", "above 0", bool),
     Use(("miniworld.ambiguity_skew", "miniworld.ambiguity_scope", "miniworld.ambiguity_named"), "miniworld.ambiguity",
         "above 1", lambda ways: ways > 1),
+    Use(("data.format",), "data.path", "other than miniworld", "miniworld".__ne__),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.drafter",), "search.beam_size", "1", lambda size: size == 1),
@@ -103,16 +104,19 @@ def _of_strategies() -> tuple[Use, ...]:
     for name, kinds in users.items():
         targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses
                    for target in one.writes}
-        # Whatever wrote an output, a rescorer weighs its length.
-        where = (lambda config: not config.search.rescorer) if name == "length_penalty" else lambda config: True
-        uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=where),
+        uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=partial(_is_unused, name)),
                  Use((f"search.{name}",), "task", f"a task that writes {one_of(tuple(targets))}",
-                     lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
+                     lambda task: False, partial(_is_unused_for_task, name, tuple(kinds)))]
     return tuple(uses)
 
 
-def _has_no_use(name: str, kinds: tuple[str, ...], config: Config) -> bool:
-    return config.strategy.kind in kinds and name not in strategy_for(config.strategy.kind, config.target).uses
+def _is_unused(name: str, config: Config) -> bool:
+    """Whether nothing uses a key of `search`: whatever wrote an output, a rescorer weighs its length."""
+    return name not in config.strategy_class.uses and not (name == "length_penalty" and config.search.rescorer)
+
+
+def _is_unused_for_task(name: str, kinds: tuple[str, ...], config: Config) -> bool:
+    return config.strategy.kind in kinds and name not in config.strategy_class.uses
 
 
 def check_uses(config: Config) -> None:

@@ -1,4 +1,7 @@
-"""The formats that rows are read from, by the extensions of their files: `READERS` is the table."""
+"""The formats that rows are read from, by the extensions of their files: `READERS` is the table.
+
+`data.format` names another row of it for files of any extension, or a function of the user's own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import parse_json, read_text
 from seq2seq_suite.common.text import BLANKS
 from seq2seq_suite.common.trees import read_trees
+from seq2seq_suite.common.user_code import is_code, load_code
 from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.kaldi import read_recordings
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind, sound_beside
@@ -154,7 +158,8 @@ def load_rows(file: str, path: str, *, split: str, remedy: str, name: str | None
         yield Row(with_names(fields, data.features), file, number)
 
 
-READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
+Reader = Callable[[Path, BadRows], Iterator[Row]]
+READERS: dict[str, Reader] = {
     **dict.fromkeys((".jsonl", ".txt"), _read_lines),
     **dict.fromkeys((".csv", ".tsv"), read_table),
     **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
@@ -185,3 +190,33 @@ def _name(value: Any, feature: Any) -> Any:
         return [_name(one, inner) for one in value] if inner is not None else value
     names = getattr(feature, "names", None)
     return names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value
+
+
+def is_format(name: str) -> bool:
+    """Whether `data.format` may have this value.
+
+    >>> is_format(""), is_format("jsonl"), is_format("my_data.py:rows"), is_format("exe")
+    (True, True, True, False)
+    """
+    return not name or f".{name}" in READERS or is_code(name)
+
+
+def is_readable(file: Path, name: str = "") -> bool:
+    """Whether there is a reader for a file: every file is of the format that is named."""
+    return bool(name) or kind(file) in READERS
+
+
+def reader_of(file: Path, name: str = "") -> Reader:
+    """The reader of a file.
+
+    Args:
+        file: says the format by its extension, if `name` does not.
+        name: `data.format`: an extension without its dot, or `FILE.py:NAME`, a function from a path to dictionaries.
+
+    Raises:
+        ConfigError: the user's code is not trusted, or fails.
+    """
+    if not is_code(name):
+        return READERS[f".{name}" if name else kind(file)]
+    own = load_code(name, key="data.format")
+    return lambda file, bad: (Row(dict(fields), str(file), number) for number, fields in enumerate(own(file), 1))

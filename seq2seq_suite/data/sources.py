@@ -20,7 +20,7 @@ from typing import Any
 from seq2seq_suite.common.errors import DataError, brief
 from seq2seq_suite.common.files import cache_root
 from seq2seq_suite.data.cache import CORPORA, entry
-from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
+from seq2seq_suite.data.formats import READERS, BadRows, Row, is_readable, kind, load_rows, reader_of
 from seq2seq_suite.data.lines import sound_beside, without_text
 from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
 
@@ -32,7 +32,7 @@ _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json"
 _ABOUT = frozenset({"readme", "license", "licence", "labels"})  # texts that lie beside data
 
 
-def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
+def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0, format: str = "",
               languages: tuple[str, str] | None = None, bad: BadRows | None = None,
               world: Mapping[str, Any] | None = None) -> Iterator[Row]:
     """Read one split.
@@ -49,6 +49,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
             such subfolder counts as a local copy of that configuration. For embedded data, the view.
         size: rows of embedded data; 0 for the view's default.
+        format: of local files, see `formats.reader_of`.
         languages: of parallel text, which may be a file for each, see `find_parallel`.
         bad: collects the rows that cannot be read; without it, the first of them raises.
         world: of embedded data, the arguments of the rich world; None for the plain one.
@@ -72,7 +73,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         found = _embedded(subset, splits.get(split, split), size=size, languages=languages or (),
                           world=world)
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
-    files = files_of(path, split, splits=splits, subset=subset, languages=languages)
+    files = files_of(path, split, splits=splits, subset=subset, format=format, languages=languages)
     if not files:
         remedy = f"{_nearest(local(path, subset))}give the path of a local folder, or check name, subset, split and " \
                  "network (with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
@@ -80,11 +81,11 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         print(f"{path}: no such local file or folder, asking the Hugging Face Hub", file=sys.stderr, flush=True)
         rows = load_rows(path, path, name=subset or None, split=splits.get(split, split), remedy=remedy)
         return _never_empty(rows, path, split=split, bad=bad)
-    if languages and kind(files[0]) not in READERS:
+    if languages and not is_readable(files[0], format):
         rows = read_parallel((files[0], files[1]), languages, bad=bad)
     else:
-        rows = (row for file in files for row in READERS[kind(file)](file, bad))
-        rows = chain(rows, without_text(files, bad)) if kind(files[0]) == ".txt" else rows
+        rows = (row for file in files for row in reader_of(file, format)(file, bad))
+        rows = chain(rows, without_text(files, bad)) if kind(files[0]) == ".txt" and not format else rows
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
 
 
@@ -110,7 +111,7 @@ def _embedded(view: str, split: str, *, size: int, languages: Collection[str], w
         return generate()
 
 
-def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
+def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "", format: str = "",
              languages: tuple[str, str] | None = None) -> list[Path]:
     """The files of a split, sorted by name, of parallel text one for each language; none of the Hub's data.
 
@@ -122,20 +123,20 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
                         expected="a folder with a file for each split, or the split's share of the rows in data.split",
                         remedy='cut it off as in "data.split={validation: 0.1, test: 0.1}"'
                         + ", or leave it out of data.test_splits" * (split != "validation"))
-    sides = find_parallel(place / subset, name, languages) if languages else None
+    sides = find_parallel(place / subset, name, languages) if languages and not format else None
     if sides:
         return list(sides)
     if place.is_file():
-        if kind(place) not in READERS:
+        if not is_readable(place, format):
             raise DataError(f"'{place.suffix}' is not a known format", file=path, expected=", ".join(READERS),
-                            remedy="convert the file, or rename it if only the extension is wrong")
+                            remedy="convert the file, or set data.format if only the extension is wrong")
         return [place]
     if whole := _whole(place / subset):
         return whole
     if (place / subset).is_dir():
-        return _files_of_split(place / subset, name)
-    if place.is_dir() and _has_split(place, name):
-        return _files_of_split(place, name)
+        return _files_of_split(place / subset, name, format)
+    if place.is_dir() and _has_split(place, name, format):
+        return _files_of_split(place, name, format)
     if place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or kind(place) in READERS \
             or ("/" in path and place.parent.is_dir()):  # no name of the Hub
         raise DataError("no such file or folder", file=str(place / subset),
@@ -234,11 +235,11 @@ def _nearest(place: Path) -> str:
     return f"did you mean {place.parent / nearest[0]}? Otherwise " if nearest else ""
 
 
-def _files_of_split(folder: Path, name: str) -> list[Path]:
+def _files_of_split(folder: Path, name: str, format: str = "") -> list[Path]:
     """The files of a split in a local folder, sorted."""
     linked = (place for place in folder.iterdir() if place.is_symlink() and place.is_dir())  # rglob passes them by
     files = sorted(file for place in (folder, *linked) for file in place.rglob("*")
-                   if kind(file) in READERS and file.is_file() and file.name not in _BOOKKEEPING
+                   if is_readable(file, format) and file.is_file() and file.name not in _BOOKKEEPING
                    and "/." not in f"/{file.relative_to(folder).as_posix()}")
     for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
         patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
@@ -280,9 +281,9 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
                      remedy=remedy)
 
 
-def _has_split(folder: Path, name: str) -> bool:
+def _has_split(folder: Path, name: str, format: str = "") -> bool:
     try:
-        return bool(_files_of_split(folder, name))
+        return bool(_files_of_split(folder, name, format))
     except DataError:
         return False
 

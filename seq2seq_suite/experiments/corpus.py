@@ -290,7 +290,7 @@ class Corpus:
         """A name that depends on data, options, code, and what else is given."""
         config = self.config
         facts = {"what": what, "task": config.task, "version": __version__, "sentencepiece": version("sentencepiece"),
-                 "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config.task),
+                 "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config),
                  "options": {name: getattr(config, name).model_dump() for name in config.own_sections},
                  "files": self._stats(), **more}
         return f"{what}-{hashlib.sha256(to_json(facts).encode()).hexdigest()[:24]}"
@@ -315,10 +315,10 @@ class _Told(BadRows):
         self.add = add
 
 
-def _code(task: str) -> str:
-    """A hash of the code that reads and encodes, a user's own task included."""
+def _code(config: Config) -> str:
+    """A hash of the code that reads and encodes, a user's own task and format included."""
     package = Path(seq2seq_suite.__file__).parent
-    own = [Path(task.rpartition(":")[0])] if is_code(task) else []
+    own = [Path(one.rpartition(":")[0]) for one in (config.task, config.data.format) if is_code(one)]
     return _hash([*own, *sorted(file for part in ("data", "tasks") for file in (package / part).rglob("*.py"))])
 
 

@@ -20,6 +20,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
+from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.runs import weights
@@ -62,7 +63,7 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus 
     train = splits["train"]
     if later is None:
         splits["train"] = [train[index] for index in _used(config, len(train))]
-        _tell_share(config, len(splits["train"]), len(train))
+        _tell_share(config.data, len(splits["train"]), len(train))
     return splits
 
 
@@ -71,9 +72,9 @@ def _used(config: Config, size: int) -> Sequence[int]:
     return range(size) if config.data.share == 1.0 else portion(size, config.data.share, config.seed)
 
 
-def _tell_share(config: Config, used: int, size: int) -> None:
-    if config.data.share < 1.0:
-        print(f"train: {used:,} of {size:,} examples are used (data.share={config.data.share:g})")
+def _tell_share(data: Data, used: int, size: int) -> None:
+    if data.share < 1.0:
+        print(f"train: {used:,} of {size:,} examples are used (data.share={data.share:g})")
 
 
 def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
@@ -88,7 +89,7 @@ def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
         return Drawn(items.__getitem__, source_lengths=sources, target_lengths=targets, digest=examples.digest)
     if isinstance(examples, Corpus):
         encoded = examples.encoded()
-        _tell_share(config, len(encoded), encoded.size)
+        _tell_share(config.data, len(encoded), encoded.size)
     else:
         encoded = task.encode(examples)
     sources, targets = lengths(encoded)

@@ -27,11 +27,11 @@ from seq2seq_suite.training.optimizer import learning_rate
 
 # What may change: all else decides what is learned from which data or, like the optimiser, is part of the state.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
-_MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
+_MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits", "metrics")
 _MUST_STAY = ("training.optimizer", "training.optimizer_options")
 _LITTLE = 0.02  # of a learning rate, which changes as much without a word
 _NO_MATTER = ("training.threads", "training.log_every", "device")  # do not affect metrics
-_SAME_OUTPUTS = ("training.", "device", "kernels", "search.batch_sentences", "search.compile")  # of the same weights
+_SAME_OUTPUTS = ("training.", "device", "kernels", "metrics", "search.batch_sentences", "search.compile")  # of weights
 
 
 def fingerprint(encoded: Sequence[Encoded]) -> str:
@@ -150,15 +150,16 @@ def settings_of_search(run_directory: RunDirectory, config: Config) -> dict[str,
 
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The settings that a run was started with, those of now, and the keys whose values differ."""
-    kept, same = config_file.code_of(run_directory.config), {}
+    kept, same, after = config_file.code_of(run_directory.config), {}, _flat(config.model_dump())
     for key, now in config.code.items():
         if key in kept and kept[key] != now and not _is_same(kept[key], now):
             raise ConfigError(f"{key}: {now} is not the code that the run was started with",
                               file=str(run_directory.config), expected=f"what {kept[key]} has",
                               remedy="resume with that, or start from scratch with --output or --overwrite")
-        same |= {key: now} if key in kept else {}
+        whole, _, last = key.rpartition(".")  # of a list of metrics
+        same |= {} if key not in kept else {whole: after[whole]} if last.isdigit() else {key: now}
     found = config_file.load(run_directory.config, config_file.as_overrides(same), of_run=True)
-    before, after = _flat(found.model_dump()), _flat(config.model_dump())
+    before = _flat(found.model_dump())
     return before, after, [key for key in after if before.get(key) != after[key]]
 
 

@@ -65,6 +65,6 @@ def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], 
 
 def refuse_all(config: Config, split: str, every: bool, why: str, origin: str) -> None:
     """Raises DataError where `every` target of the training split is without room, the first of them at `origin`."""
-    if every and split.endswith("train") and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
+    if every and split.endswith("train") and config.strategy.needs_room:
         raise DataError(f"all targets of {split} are {why.partition(',')[0]}", **place_of(origin),
                         expected="targets that a decoder has room for", remedy=why.partition(": ")[2])

@@ -11,8 +11,7 @@ from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import OnDemand
-from seq2seq_suite.data.formats import READERS, BadRows
-from seq2seq_suite.data.lines import kind
+from seq2seq_suite.data.formats import BadRows, is_readable, reader_of
 from seq2seq_suite.tasks import tasks_with
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import in_form, local_files
@@ -41,7 +40,7 @@ class Stream:
             raise ConfigError(f"data.streaming with task {task.name}", expected=tasks_with("streams"),
                               remedy="leave out data.streaming")
         self.files = local_files(config.data, "train", task.languages)
-        if not self.files or any(kind(file) not in READERS for file in self.files):
+        if not self.files or not all(is_readable(file, config.data.format) for file in self.files):
             raise DataError("data.streaming without files of rows", file=config.data.path,
                             expected="local files such as train-0001.jsonl, train-0002.jsonl",
                             remedy="write the rows so, both sides of a pair in one row, or leave out data.streaming")
@@ -56,7 +55,7 @@ class Stream:
         """
         file = self.files[number % len(self.files)]
         return self.task.read_rows("train", lambda bad: in_form(
-            self.config.data, "train", bad, READERS[kind(file)](file, bad)))
+            self.config.data, "train", bad, reader_of(file, self.config.data.format)(file, bad)))
 
     def __iter__(self) -> Iterator[Example]:
         bad = BadRows(self.config.data.max_bad_rows, longest=self.config.data.max_row_megabytes * 2**20)

@@ -61,8 +61,9 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
                           remedy=f"export {parts[0]}, say")
     if config.code:
-        raise ConfigError("the run needs code of your own", file=str(directory), expected="a task, an optimizer "
-                          "and parts of the suite", remedy="publish the run's directory together with the code")
+        raise ConfigError("the run needs code of your own", file=str(directory),
+                          expected="a run of what the suite has itself",
+                          remedy="publish the run's directory together with the code")
     if folder.resolve() == directory.resolve():
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")

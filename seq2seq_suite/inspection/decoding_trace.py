@@ -77,8 +77,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     def since(moment: float) -> float:
         return round(1000 * (moment - began), _DIGITS)
 
-    kind = strategy.options.kind
-    result = {"kind": kind, "milliseconds": since(ended)}
+    result = {"kind": strategy.options.kind, "milliseconds": since(ended)}
     if not found or not model.passes:
         return result
     best, times = found[0], [since(one.began) for one in model.passes[1:]] + [result["milliseconds"]]
@@ -91,10 +90,10 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     last = model.passes[-1]
     if last.mask is None:
         return result
-    if kind in ("ctc", "dag"):
+    if strategy.positions_are != "symbols":
         scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
         cells = likeliest(names, scores)
-        if kind == "ctc":
+        if strategy.positions_are == "frames":
             return {**result, "frames": cells}
         written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
         path = (written[0] >= 0).nonzero().flatten().tolist()
@@ -107,7 +106,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         passes = [(list(best.symbols), [True] * len(best.symbols))]
     result["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
                       for (symbols, written), at in zip(passes, times, strict=True)]
-    return {**result, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else result
+    return {**result, "predicted_length": lengths[row]} if strategy.predicts_length else result
 
 
 def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:

@@ -125,7 +125,7 @@ def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: H
     strategy, last = predictor.learner.strategy, model.passes[-1]
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
-    length, kind = lengths[row], strategy.options.kind
+    length = lengths[row]
     scores, _ = rewritten(strategy, predictor.model, model.passes, row)[-1]
     own = slice(row, row + 1)
     path, _ = strategy.alignment(predictor.model, last.memory, with_target(batch, best, length),
@@ -134,7 +134,7 @@ def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: H
     symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
                in zip(places, scores.argmax(1).tolist(), strict=True)]
     written = [(place, symbol) for place, symbol in places if symbol >= 0]
-    if kind == "ctc":  # of each run of one symbol the most probable place
+    if strategy.positions_are == "frames":  # of each run of one symbol the most probable place
         runs = [(symbol, list(run)) for symbol, run in groupby(written, key=lambda one: one[1]) if symbol != BLANK]
         written = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
     return row, length, symbols, [(place, symbol, scores[place]) for place, symbol in written]

@@ -13,6 +13,8 @@ class Data(Section):
     """Where examples come from."""
 
     path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name; a single file is train
+    format: str = ""  # of local files, by their extensions; or one of these, such as jsonl; or FILE.py:NAME, a function
+    # of yours from a file's path to its rows, each a dictionary
     subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
     size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's default
     splits: dict[str, str] = {}  # our split name -> file pattern in a folder, split of a Hub data set; of a file train

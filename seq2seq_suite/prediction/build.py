@@ -19,7 +19,6 @@ from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.runs.distributed import ALONE, Ranks
-from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary
 from seq2seq_suite.strategies.auxiliary_losses import Labels, Language, Transcript
 from seq2seq_suite.strategies.ctc_head import CtcHead
@@ -27,6 +26,8 @@ from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.spans import SpanHead, Spans
 
 if TYPE_CHECKING:
+    from seq2seq_suite.options.backbone import Backbone
+    from seq2seq_suite.strategies.base import StrategyOptions
     from seq2seq_suite.tasks.base import Task
 
 
@@ -40,8 +41,8 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         native.library()  # a machine without a compiler says so before anything takes long
     shape = task.shape()
     model = build_model(config.backbone, shape, like=like)
-    kind = strategy_for(config.strategy.kind, config.target)
-    strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
+    strategy = config.strategy_class(config.strategy, shape.target, config.backbone.width,
+                                     build_auxiliaries(config.backbone, config.strategy, shape, model))
     strategy.language = task.language()
     learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight,
                       norm_warmup=config.backbone.norm_warmup).to(device)
@@ -49,9 +50,9 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
     return Predictor(task, learner, config.search, device)
 
 
-def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliaries:
+def build_auxiliaries(backbone: Backbone, strategy: StrategyOptions, shape: Shape, model: Seq2Seq) -> Auxiliaries:
     """What is learned beside the target: labels of the source, its transcript, and the source itself."""
-    width, weights = config.backbone.width, config.strategy.auxiliary_weights
+    width, weights = backbone.width, strategy.auxiliary_weights
     parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
                               for kind, classes, weight in shape.target.source_labels]
     if shape.target.span_weight:
@@ -59,7 +60,7 @@ def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliari
     if isinstance(shape.source, SoundShape) and weights.get("ctc"):
         parts.append(Transcript("ctc", CtcHead(width, shape.source.transcript), weights["ctc"]))
     if weights.get("language"):
-        tied = model.frontend.embedding if config.backbone.tie_embeddings else None
+        tied = model.frontend.embedding if backbone.tie_embeddings else None
         parts.append(Language("language", OutputLayer(width, shape.source.symbols, tied=tied), weights["language"]))
     return Auxiliaries(parts)
 

@@ -10,6 +10,7 @@ from seq2seq_suite.common.types import Encoded, Example, Hypothesis, Score
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.tasks.scoring import with_metrics
 from seq2seq_suite.terminal.progress import preparing
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
            predictions: Sequence[Any | None]) -> Score:
     """Score and judge predictions; write them, the score's details and what a page draws to `predictions/NAME.*`."""
     presentation = task.presentation
-    score = task.score_examples(predictions, examples)
+    score = with_metrics(task, task.score_examples(predictions, examples), predictions,
+                         [example.reference for example in examples])
     own = figures_of_items(score) or [None] * len(examples)
     rows = []
     for example, prediction, counts, figure in zip(examples, predictions, score.counts or [()] * len(examples), own,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seq2seq_suite.config.schema import Config
+from seq2seq_suite.metrics import find_metric
 from seq2seq_suite.tasks import find_task
 from seq2seq_suite.tasks.base import Task
 
@@ -17,8 +18,10 @@ def open_task(name: str, config: Config | None = None) -> Task:
         find_task(name)
         config = Config(task=name)
     sections = (getattr(config, section) for section in config.own_sections)
-    return find_task(name)(*sections, data=config.data, seed=config.seed, **_world(config),
+    task = find_task(name)(*sections, data=config.data, seed=config.seed, **_world(config),
                            pieces_from=config.init_from if "frontend" in config.init_parts else "")
+    task.metrics = tuple(map(find_metric, config.metrics))
+    return task
 
 
 def _world(config: Config) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from seq2seq_suite.search.speculative import with_drafts
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
+from seq2seq_suite.tasks.scoring import with_metrics
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -100,7 +101,8 @@ class Predictor:
               between: Callable[[], None] = lambda: None) -> tuple[Score, list[Any | None]]:
         """The task's metrics over the examples, and the predictions."""
         predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
-        return self.task.score_examples(predictions, examples), predictions
+        return with_metrics(self.task, self.task.score_examples(predictions, examples), predictions,
+                            [example.reference for example in examples]), predictions
 
     def losses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None) -> dict[str, float]:
         """The mean losses over the examples, named as in training, without dropout.

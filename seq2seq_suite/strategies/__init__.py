@@ -6,12 +6,14 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.lazy_imports import exports
+from seq2seq_suite.common.user_code import is_code, load_code
 
 if TYPE_CHECKING:
     from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 
-# The list of all: kind -> its classes, each for other targets, as module.Class in this package.
+# The table: kind -> its classes, each for other targets, as module.Class in this package. Each has its `Options`.
 KINDS = {
     "autoregressive": ("assisted.Assisted", "language_model.LanguageModel", "sets.Sets", "boxes.Boxes"),
     "length_head": ("parallel.length_head.LengthHead",),
@@ -25,15 +27,31 @@ __getattr__, __dir__ = exports(__name__, {"Learner": "learner", "Strategy": "bas
     name: module for rows in KINDS.values() for module, name in (row.rsplit(".", 1) for row in rows)})
 
 
-@cache
 def classes_of(kind: str) -> tuple[type[Strategy], ...]:
-    """The classes of a kind, imported when they are first asked for."""
+    """The classes of a kind of the table, or the one that `FILE.py:NAME` names, whose code is run.
+
+    Raises:
+        ConfigError: the code is not trusted, fails, or is no strategy.
+    """
+    if not is_code(kind):
+        return _of_table(kind)
+    from seq2seq_suite.strategies.base import Strategy
+
+    found = load_code(kind, key="strategy.kind")
+    if not (isinstance(found, type) and issubclass(found, Strategy)):
+        raise ConfigError(f"strategy.kind: {kind} is no strategy", remedy="derive it from a strategy of the suite",
+                          expected="a subclass of seq2seq_suite.strategies.base.Strategy")
+    return (found,)
+
+
+@cache
+def _of_table(kind: str) -> tuple[type[Strategy], ...]:
     names = (name.rsplit(".", 1) for name in KINDS[kind])
     return tuple(getattr(import_module(f"{__name__}.{module}"), name) for module, name in names)
 
 
 def options_of(kind: str) -> type[StrategyOptions]:
-    """The options of a kind."""
+    """The options of a kind: the section `strategy` of a configuration."""
     return classes_of(kind)[0].Options
 
 

@@ -52,6 +52,7 @@ class StrategyOptions(Section):
 
     kind: str
     crowded: ClassVar[str] = ""  # what becomes of targets that need more positions than there are
+    needs_room: ClassVar[bool] = False  # whether nothing is learned from such targets
 
     @property
     def auxiliary_weights(self) -> dict[str, float]:
@@ -128,6 +129,9 @@ class Strategy(nn.Module, ABC):
     needs: ClassVar[tuple[Need, ...]] = IN_PARALLEL  # of other keys
     uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies use
     in_parallel: ClassVar[bool] = True  # or symbol by symbol, from left to right
+    predicts_length: ClassVar[bool] = False  # whether the output's length is predicted before its symbols
+    positions_are: ClassVar[str] = "symbols"  # what a parallel decoder's positions are: symbols of the output, frames
+    # with blanks and repeated symbols, or vertices of a graph
 
     def __init__(self, options: StrategyOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,13 @@ class SlotsOptions(StrategyOptions):
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
     anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
     slots_per_object: Few = 1  # that learn from each object in training; detection.max_overlap drops doubles
+
+    def check(self, config: Any) -> None:
+        """There must be a slot for each object."""
+        slots, most = math.prod(self.grid), getattr(config.options, "instances", 0)
+        if slots < most * self.slots_per_object:
+            raise ValueError(f"strategy.grid has {slots} slots, fewer than detection.instances {most} times "
+                             f"strategy.slots_per_object {self.slots_per_object}")
 
 
 class SlotGrid(nn.Module):

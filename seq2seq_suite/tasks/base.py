@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from seq2seq_suite.tasks.fields.base import Field, Source, Target
 from seq2seq_suite.tasks.presentation import Judgement as Judgement  # users' tasks import it from here
 from seq2seq_suite.tasks.presentation import Presentation
 from seq2seq_suite.tasks.rows import open_split, place_of, remarks_of
+
+if TYPE_CHECKING:
+    from seq2seq_suite.metrics import Metric
 
 SourceT = TypeVar("SourceT", bound=Source)
 TargetT = TypeVar("TargetT", bound=Target)
@@ -62,6 +65,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
     several_references: ClassVar[bool] = False  # whether an output may have more than one, see `score`
     presented_by: ClassVar[type[Presentation]] = Presentation
+    metrics: Sequence[Metric] = ()  # beside its own, which the configuration names
     source: SourceT
     target: TargetT
 

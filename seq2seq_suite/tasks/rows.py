@@ -37,7 +37,7 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str,
     """
     subset = data.subset or (view if data.path == EMBEDDED else "")
     source = _source_of(data, split)
-    rows = read_rows(data.path, source, splits=data.splits, subset=subset, languages=languages,
+    rows = read_rows(data.path, source, splits=data.splits, subset=subset, format=data.format, languages=languages,
                      size=data.size if source == "train" else 0, bad=bad,
                      world=None if world is None else world.knobs())
     rows = in_form(data, split, bad, rows)
@@ -62,7 +62,7 @@ def in_form(data: Data, split: str, bad: BadRows, rows: Iterable[Row]) -> Iterat
 def local_files(data: Data, split: str, languages: tuple[str, str] | None = None) -> list[Path]:
     """The files that `open_split` reads; none of the embedded data and of the Hub's."""
     return [] if data.path == EMBEDDED else files_of(data.path, _source_of(data, split), splits=data.splits,
-                                                     subset=data.subset, languages=languages)
+                                                     subset=data.subset, format=data.format, languages=languages)
 
 
 def other_data(data: Data, path: str, split: str, languages: tuple[str, str] | None = None) -> Data:

@@ -16,6 +16,27 @@ from seq2seq_suite.tasks.base import Task
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 
 
+def with_metrics(task: Task, score: Score, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
+    """The task's score, with the figures of the metrics that the configuration names beside its own.
+
+    Args:
+        task: with its `metrics`.
+        score: its own.
+        predictions: one for each example; None where it is malformed.
+        references: in the same order.
+    """
+    if not task.metrics:
+        return score
+    outputs = [None if one is None else task.to_text(one) for one in predictions]
+    right = list(map(task.to_text, references))
+    figures = dict(score.figures)
+    for metric in task.metrics:
+        found = metric(outputs, right)
+        for name, value in (found.figures if isinstance(found, Score) else found).items():
+            figures.setdefault(name, float(value))
+    return replace(score, figures=figures)
+
+
 def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Score:
     """The score of a file of predictions, with notes on what is odd in the files.
 
@@ -42,7 +63,7 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
         notes += [] if several else _without_blanks(given, len(right), predictions, task)
         several.append(right)
         notes += _check(task, right, given, file, predictions)
-    score = task.score(given, *several)
+    score = with_metrics(task, task.score(given, *several), given, several[0])
     return replace(score, notes=(*notes, *score.notes))
 
 

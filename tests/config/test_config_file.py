@@ -47,7 +47,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     assert error_of("task: parsing\nmodle: {}\n") == "p.yaml:2: modle: unknown key, did you mean backbone?"
     assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
         "p.yaml:2: data.qqq: unknown key\n"
-        "  expected: one of path, subset, size, splits, split, test_splits, share, max_bad_rows, "
+        "  expected: one of path, format, subset, size, splits, split, test_splits, share, max_bad_rows, "
         "max_row_megabytes, in_memory_megabytes, cache, vocabulary_rows, streaming, unicode, max_length")
 
 

@@ -7,7 +7,7 @@ from small_run import metrics, start, weights
 
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import check
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.fields.text import Subwords, Text
 
@@ -79,10 +79,10 @@ def test_each_epoch_is_cut_by_the_lengths_it_has(folder):
 
 
 def test_check_tells_what_it_tells_of_any_task_and_points_out_tokenised_text(folder, tmp_path):
-    rows = dict(verbs.check(config(folder)))
+    rows = dict(check.examine(config(folder)))
     assert rows["train"].startswith("30 examples") and rows["gold beyond the length limit"] == "none"
     assert "validation also in train" in rows and rows["what it learns to predict"].startswith("▁")
     for split in ("train", "validation", "test"):
         (tmp_path / f"{split}.jsonl").write_text('{"src": "a dog .", "tgt": "ein Hund ."}\n' * 10)
-    warnings = [text for what, text in verbs.check(config(tmp_path)) if what == "warning"]
+    warnings = [text for what, text in check.examine(config(tmp_path)) if what == "warning"]
     assert any(text.startswith("test: the references look tokenised already") for text in warnings)

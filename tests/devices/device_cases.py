@@ -1,17 +1,16 @@
 """What runs on a device that is not the CPU: presets of `tasks/`, made smaller, and searches with what they trained."""
 
+from seq2seq_suite.strategies import KINDS, targets_of
 from seq2seq_suite.tasks import TASKS
 
 _SHORT = ["search.beam_size=2", "search.max_length_factor=0.05"]  # outputs
-_DAG = ["strategy.kind=dag", "backbone.dropout=0.1", "strategy.glancing=[0.5,0.3]"]
-_MASKS = ["strategy.kind=mask_predict"]
-_LONG = ["strategy.kind=cut_at_end"]
+_DAG = ["backbone.dropout=0.1", "strategy.glancing=[0.5,0.3]"]
 # Name of a run -> preset and settings.
 TRAINED = {
     "translation": ("translation", ["backbone.dropout=0.1", "strategy.scheduled_sampling=0.5",
                                     "training.schedule=constant"]),
-    "ctc": ("translation-nat", ["strategy.kind=ctc"]), "dag": ("translation-nat", _DAG),
-    "mask_predict": ("translation-nat", _MASKS), "cut_at_end": ("translation-nat", _LONG),
+    **{kind: ("translation-nat", [f"strategy.kind={kind}", *(_DAG if kind == "dag" else ())])
+       for kind in KINDS if "text" in targets_of(kind) and kind != "autoregressive"},
     "parsing": ("parsing", []), "spans": ("parsing", ["parsing.span_loss=0.5"]), "parsing-nat": ("parsing-nat", []),
     "qa": ("qa", []), "qa-gpt": ("qa-gpt", []),
     "multilabel": ("multilabel", []),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import strategy_of
+from making import parallel_kinds, strategy_of
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
@@ -19,11 +19,11 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.strategies import options_of
 from seq2seq_suite.strategies.assisted import Assisted
 
-KINDS = {
-    "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},
-    "ctc": {"glancing": (0.5, 0.5)}, "dag": {"glancing": (0.5, 0.5), "factor": 3.0}}
+KINDS = {kind: {"glancing": (0.5, 0.5)} if "glancing" in options_of(kind).model_fields else {}
+         for kind in parallel_kinds()} | {"dag": {"glancing": (0.5, 0.5), "factor": 3.0}}
 
 
 @pytest.fixture(scope="module")

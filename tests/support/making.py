@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from seq2seq_suite import kernels
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.model.output import OutputLayer
+from seq2seq_suite.strategies import KINDS, classes_of
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary
 from seq2seq_suite.strategies.auxiliary_losses import Labels, Language, Transcript
@@ -20,6 +23,8 @@ from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.spans import SpanHead, Spans
 
 SHAPE = Shape(TokenShape(11), TargetShape(7))  # of a search with CTC
+# Positions for the small targets of tests, where the defaults of a kind have too few.
+ROOM = {"cut_at_end": {"factor": 1.5, "extra": 4}, "ctc": {"factor": 3.0}, "dag": {"factor": 3.0}}
 
 
 def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,
@@ -36,6 +41,16 @@ def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, widt
                 parameter.add_(torch.randn_like(parameter) * noise)
     kernels.accelerate(made, kernel)
     return made
+
+
+def parallel_kinds() -> dict[str, Callable[..., Any]]:
+    """Each kind of the table that writes text in parallel, and what makes one; options that it has not are left out."""
+    def make(kind: str, found: type[Strategy], **given: Any) -> Any:
+        known = {*found.Options.model_fields, *strategy_of.__kwdefaults__}
+        return strategy_of(found, **ROOM.get(kind, {}), **{key: one for key, one in given.items() if key in known})
+
+    return {kind: partial(make, kind, one) for kind in KINDS for one in classes_of(kind)
+            if one.in_parallel and "text" in one.writes}
 
 
 def auxiliaries_of(shape: Shape, *, ctc: float = 0.0, language: float = 0.0,

@@ -29,6 +29,7 @@ class AgreementOptions(ParallelOptions):
     # the loss, at the start and at the end of training; the likelihood has the rest
 
     crowded: ClassVar[str] = "left out of the loss"
+    needs_room: ClassVar[bool] = True
     least: ClassVar[int] = 1  # positions
 
     def most_positions(self, source_length: int) -> int:

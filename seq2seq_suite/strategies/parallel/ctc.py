@@ -55,6 +55,7 @@ class Ctc(Parallel):
     """
 
     Options = CtcOptions
+    positions_are = "frames"
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
     never = (BEGIN, UNKNOWN, END)  # the blank is PAD

@@ -28,6 +28,7 @@ class CutAtEndOptions(ParallelOptions):
     factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
     extra: NotNegative = 8  # + extra
     crowded: ClassVar[str] = "cut"
+    needs_room: ClassVar[bool] = True
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source, and `extra`."""

@@ -80,6 +80,7 @@ class LengthHead(Aligned):
     """
 
     Options = LengthHeadOptions
+    predicts_length = True
     writes = ("text", "structures", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
     never = (*Aligned.never, END)

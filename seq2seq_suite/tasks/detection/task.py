@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -84,18 +83,15 @@ class DetectionOptions(TaskOptions):
         return self
 
     def check(self, config: Any) -> None:
-        """There must be a slot for each object, and channels for the convolutions."""
-        kind, several = config.strategy.kind, getattr(config.strategy, "slots_per_object", 1)
-        if kind == "slots" and math.prod(config.strategy.grid) < self.instances * several:
-            raise ValueError(f"strategy.grid has {math.prod(config.strategy.grid)} slots, fewer than "
-                             f"detection.instances {self.instances} times strategy.slots_per_object {several}")
+        """There must be channels for the convolutions, and positions for all objects."""
+        several = getattr(config.strategy, "slots_per_object", 1)
         if several > 1 and self.max_overlap == 1.0:
             raise ValueError(f"strategy.slots_per_object {several} finds doubles: set detection.max_overlap below 1")
         if config.backbone.width < 8:
             raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
                              "convolutions over pictures: set it to 8 or more")
         longest = GROUP * self.instances + 1
-        if kind == "autoregressive" and longest > config.backbone.max_positions:
+        if not config.in_parallel and longest > config.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
                              f"backbone.max_positions is {config.backbone.max_positions}")
 

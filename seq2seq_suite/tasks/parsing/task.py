@@ -57,7 +57,7 @@ class ParsingOptions(TaskOptions):
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
         ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
         "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
-        lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
+        lambda config: config.strategy_class.predicts_length and config.search.constraint))
 
     def check(self, config: Any) -> None:
         """Only left-to-right decoding has a parser's state; the words of tetra-tags are known before."""

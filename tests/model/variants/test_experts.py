@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from making import strategy_of
+from making import parallel_kinds, strategy_of
 
 from seq2seq_suite.common.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.model.layers import TransformerLayer
@@ -14,11 +14,6 @@ from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.model.variants.real_positions import on_real_positions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.strategies.parallel.ctc import Ctc
-from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.parallel.dag import Dag
-from seq2seq_suite.strategies.parallel.length_head import LengthHead
-from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.strategies.sets import Sets
 
 WIDTH = 16
@@ -124,11 +119,7 @@ STRATEGIES = {
     "scheduled_sampling": lambda: strategy_of(Autoregressive, scheduled_sampling=0.5),
     "sets": lambda: strategy_of(Sets, target=SetShape(9)),
     "sets_free": lambda: strategy_of(Sets, target=SetShape(9, order="free")),
-    "length_head": lambda: strategy_of(LengthHead, glancing=(0.5, 0.3)),
-    "mask_predict": lambda: strategy_of(MaskPredict),
-    "cut_at_end": lambda: strategy_of(CutAtEnd, factor=1.5, extra=4, glancing=(0.5, 0.3)),
-    "ctc": lambda: strategy_of(Ctc, factor=3.0, glancing=(0.5, 0.3)),
-    "dag": lambda: strategy_of(Dag, factor=3.0, glancing=(0.5, 0.3)),
+    **{kind: partial(make, glancing=(0.5, 0.3)) for kind, make in parallel_kinds().items()},
 }
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 

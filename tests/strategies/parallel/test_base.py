@@ -2,35 +2,28 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
-from making import strategy_of
+from making import parallel_kinds
 from torch.nn import functional
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BLANK, END, UNKNOWN, Batch, Example, States
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies import options_of
 from seq2seq_suite.strategies.parallel.base import uniform_copy
-from seq2seq_suite.strategies.parallel.ctc import Ctc, path_loss
-from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.parallel.dag import Dag, dag_beam, dag_greedy
-from seq2seq_suite.strategies.parallel.length_head import LengthHead
-from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
+from seq2seq_suite.strategies.parallel.ctc import path_loss
+from seq2seq_suite.strategies.parallel.dag import dag_beam, dag_greedy
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 GLANCING = (0.5, 0.3)
-STRATEGIES = {
-    "length_head": lambda **keys: strategy_of(LengthHead, **keys),
-    "mask_predict": lambda glancing=None, **keys: strategy_of(MaskPredict, **keys),
-    "cut_at_end": lambda **keys: strategy_of(CutAtEnd, factor=1.5, extra=4, **keys),
-    "ctc": lambda **keys: strategy_of(Ctc, factor=3.0, **keys),
-    "ctc_bigrams": lambda **keys: strategy_of(Ctc, factor=3.0, agreement=(0.5, 1.0), **keys),
-    "dag": lambda **keys: strategy_of(Dag, factor=3.0, **keys),
-    "dag_bigrams": lambda **keys: strategy_of(Dag, factor=3.0, agreement=(0.5, 1.0), **keys),
-}
+STRATEGIES = parallel_kinds() | {
+    f"{kind}_bigrams": partial(make, agreement=(0.5, 1.0)) for kind, make in parallel_kinds().items()
+    if "agreement" in options_of(kind).model_fields}
 
 
 def no_dropout_batch(make_batch) -> Batch:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from making import strategy_of
+from making import parallel_kinds, strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
@@ -122,6 +122,11 @@ class Graph(Collapsed):
 
 
 KINDS = {"length_head": WithLength(), "cut_at_end": LongCanvas(), "ctc": Collapsed(), "dag": Graph()}
+WITH_LOOPS_OF_ITS_OWN = {"mask_predict"}  # below
+
+
+def test_every_parallel_kind_has_its_plain_loops():
+    assert KINDS.keys() | WITH_LOOPS_OF_ITS_OWN == parallel_kinds().keys()
 
 
 def first_part(asked: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

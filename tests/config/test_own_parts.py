@@ -1,0 +1,152 @@
+"""A decoder, a metric and a format from outside the package, each by a file and a key; inside by a file and a row."""
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config.config_file import load
+from seq2seq_suite.data.formats import READERS
+from seq2seq_suite.metrics import METRICS, find_metric
+
+ROOT = Path(__file__).resolve().parents[2]
+DECODER = """
+from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
+
+
+class Halves(CutAtEnd):
+    class Options(CutAtEnd.Options):
+        scale: float = 1.0
+
+    def own_loss(self, *given):
+        loss = super().own_loss(*given)
+        return type(loss)({name: self.options.scale * value for name, value in loss.sums.items()}, loss.counts,
+                          loss.weights)
+"""
+METRIC = """
+def longer(outputs, references):
+    pairs = list(zip(outputs, references, strict=True))
+    return {"longer": 100 * sum(len(one or "") > len(other) for one, other in pairs) / len(pairs)}
+"""
+FORMAT = """
+def rows(file):
+    for line in file.read_text().splitlines():
+        source, target = line.split(" => ")
+        yield {"source": source, "target": target}
+"""
+EXPERIMENT = """
+task: translation
+device: cpu
+data: {path: data}
+translation: {source_subwords: characters, target_subwords: characters, joint: false}
+backbone: {width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1}
+training: {max_updates: 2, validate_every: 2, threads: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for split, count in (("train", 12), ("validation", 4), ("test", 4)):
+        words = [" ".join(random.Random(f"{split}{row}").choices("abcde", k=3)) for row in range(count)]
+        (tmp_path / f"data/{split}.tsv").write_text("source\ttarget\n" + "".join(
+            f"{one}\t{one[::-1]}\n" for one in words))
+        (tmp_path / f"data/{split}.arrows").write_text("".join(f"{one} => {one[::-1]}\n" for one in words))
+    for name, text in (("decoder.py", DECODER), ("metric.py", METRIC), ("format.py", FORMAT), ("e.yaml", EXPERIMENT)):
+        Path(name).write_text(text)
+    return tmp_path
+
+
+def call(*words: str) -> int:
+    return cli.main(list(words))
+
+
+def test_a_decoder_from_outside_is_a_file_and_a_key(folder, capsys):
+    own = load(Path("e.yaml"), ["strategy.kind=decoder.py:Halves", "strategy.scale=2"], own=True)
+    assert own.strategy.scale == 2.0 and own.in_parallel and own.strategy.kind == f"{folder / 'decoder.py'}:Halves"
+    with trusting(True):
+        assert pickle.loads(pickle.dumps(own)) == own
+    Path("e.yaml").write_text(EXPERIMENT + "strategy: {kind: 'decoder.py:Halves', scale: 2.0}\n")
+    assert call("check", "e.yaml") == 0 and "is run for strategy.kind" in " ".join(capsys.readouterr().out.split())
+    assert call("run", "e.yaml", "--output", "run") == 0
+    Path("decoder.py").unlink()  # the run has its own
+    capsys.readouterr()
+    assert call("predict", "run", "a b c") == 2 and "add --trust-code" in capsys.readouterr().err
+    assert call("predict", "run", "a b c", "--trust-code") == 0
+    assert call("evaluate", "run", "--trust-code", "--split", "validation") == 0
+
+
+@pytest.mark.parametrize(("override", "said"), [
+    ("strategy.scal=1", "did you mean strategy.scale?"), ("search.beam_size=3", "search.beam_size 3 has no effect"),
+    ("strategy.kind=decoder.py:No", "it has no function or class No"),
+    ("strategy.kind=metric.py:longer", "is no strategy"), ("strategy.kind=no.py:No", "there is no file")])
+def test_what_is_wrong_with_a_decoder_from_outside_is_said(override, said):
+    Path("e.yaml").write_text(EXPERIMENT + "strategy: {kind: 'decoder.py:Halves'}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(Path("e.yaml"), [override], own=True)
+    assert said in str(caught.value)
+
+
+def test_a_decoder_inside_is_a_file_and_a_row():
+    code = f"""
+import sys, types
+from typing import Literal
+from seq2seq_suite import strategies
+module = types.ModuleType("seq2seq_suite.strategies.halves")
+exec({DECODER!r}, vars(module))
+class Options(module.Halves.Options):
+    kind: Literal["halves"] = "halves"
+module.Halves.Options = Options
+sys.modules[module.__name__] = module
+strategies.KINDS["halves"] = ("halves.Halves",)
+from seq2seq_suite.cli.app import main
+sys.exit(main(["run", "e.yaml", "strategy.kind=halves", "strategy.scale=0.5", "--output", "run"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_metric_from_outside_is_a_file_and_a_key(capsys):
+    assert call("run", "e.yaml", "metrics=[metric.py:longer, error_rates]", "--output", "run") == 0
+    assert {"bleu", "longer", "wer"} <= {line.split()[0] for line in capsys.readouterr().out.splitlines() if line}
+    assert call("run", "e.yaml", "metrics=[metric.py:longer]", "training.max_updates=3", "--output", "run",
+                "--resume") == 0
+    Path("gold.txt").write_text("a b\nc d\n")
+    Path("given.txt").write_text("a b b\nc d\n")
+    capsys.readouterr()
+    score = ["score", "translation", "gold.txt", "given.txt"]
+    assert call(*score, "metrics=[metric.py:longer]") == 2 and "metrics.0: " in capsys.readouterr().err
+    assert call(*score, "metrics=[metric.py:longer]", "--trust-code") == 0
+    assert any(line.split()[:2] == ["longer", "50.00"] for line in capsys.readouterr().out.splitlines())
+    assert call("run", "e.yaml", "metrics=[blue]", "--output", "b") == 2
+    assert "metrics blue: choose from bleu," in capsys.readouterr().err
+
+
+def test_every_metric_of_the_table_scores_lines():
+    for name in METRICS:
+        assert find_metric(name)(["a b c d", None], ["a b c d", "e f g h"]).figures
+    with pytest.raises(ConfigError, match="there is no metric 'blue'"):
+        find_metric("blue")
+
+
+def test_a_format_from_outside_is_a_file_and_a_key(capsys):
+    for file in Path("data").glob("*.tsv"):
+        file.unlink()
+    assert call("check", "e.yaml") == 2 and "no file of the split 'train'" in capsys.readouterr().err
+    assert call("check", "e.yaml", "data.format=format.py:rows") == 0
+    assert "12 examples" in capsys.readouterr().out
+    assert call("check", "e.yaml", "data.format=exe") == 2
+    assert "data.format exe: choose one of jsonl, " in capsys.readouterr().err
+    for file in Path("data").glob("*.arrows"):
+        file.with_suffix(".columns").write_text("source\ttarget\n" + file.read_text().replace(" => ", "\t"))
+        file.unlink()
+    assert call("check", "e.yaml", "data.format=tsv") == 0 and ".tsv" in READERS
