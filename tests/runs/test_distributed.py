@@ -117,7 +117,8 @@ def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch)
 
 def test_a_mistake_that_all_make_is_told_once(tmp_path):
     (tmp_path / "a.yaml").write_text("task: parsing\nsed: 3\n")
-    for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"), (["run"], "YAML is missing"),
+    for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"),
+                              (["run"], "Missing argument 'YAML'"),
                               (["evaluate", "runs/a"], "torchrun with `run` alone")):
         ends = launch(partial(cli.main, arguments), tmp_path)
         assert [code for code, _, _ in ends] == [2, 2]
