@@ -74,10 +74,10 @@ class Ensemble(nn.Module):
         """Target symbols in the caches."""
         return self.models[0].written(cache.members[0], memory.members[0])
 
-    def embed(self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, focus: Tensor | None = None,
-              context: Tensor | None = None) -> tuple[Tensor, ...]:
-        """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`."""
-        return tuple(model.embed(symbols, own, offset=offset, focus=focus, context=context)
+    def embed(self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, **state: Tensor
+              ) -> tuple[Tensor, ...]:
+        """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`. `state` is what `reads` names."""
+        return tuple(model.embed(symbols, own, offset=offset, **state)
                      for model, own in zip(self.models, memory.members, strict=True))
 
     def decode(self, x: tuple[Tensor, ...], visible: Tensor | None, memory: Memories, cache: Caches

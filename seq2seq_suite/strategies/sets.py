@@ -146,7 +146,7 @@ class Sets(Assisted):
         super().__init__(options, target, width, auxiliaries)
         self.sets = target
         self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",
-                              pointer=self.sets.pointer) if self.sets.head else None
+                                   pointer=self.sets.pointer) if self.sets.head else None
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Target symbols, and examples for the label head."""

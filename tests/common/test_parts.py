@@ -13,7 +13,7 @@ from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.config_file import load
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.model.build import build_model, part_of
 from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.prediction import load_run
@@ -98,7 +98,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def test_a_norm_of_a_users_file_trains_two_updates_and_decodes_with_one_file_and_one_key(folder):
     config, run = load(folder / "own.yaml", own=True), folder / "run"
     assert config.code == {"backbone.norm": f"{folder / 'my.py'}:GainedNorm"}
-    assert ("your code", f"{folder / 'my.py'}:GainedNorm is backbone.norm; its file is run") in verbs.check(config)
+    assert ("your code", f"{folder / 'my.py'}:GainedNorm is run for backbone.norm") in check.examine(config)
     verbs.run(config, run, resume=False, overwrite=False, command=[])
     assert (run / "code" / "my.py").read_text() == MINE
     with pytest.raises(ConfigError, match=r"backbone\.norm: .* is code, which is not trusted"):
