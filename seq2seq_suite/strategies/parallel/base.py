@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, UNLIKELY
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
@@ -122,6 +123,20 @@ class Parallel(Strategy):
         for symbol in self.never:
             logits[..., symbol] = UNLIKELY
         return logits.log_softmax(-1)
+
+
+class Aligned(Parallel):
+    """A parallel decoder whose guide, where it has one, reads the source positions that each symbol is tied to."""
+
+    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+               ) -> tuple[Tensor, Tensor]:
+        """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
+        vectors, mask = super().copied(model, memory, batch, lengths, most)
+        if model.reads:
+            focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]
+            focus = focus.repeat_interleave(len(mask) // len(focus), 0)
+            vectors = model.guide(torch.zeros_like(vectors), memory.guide, focus, focus[..., :0])
+        return vectors, mask
 
 
 def symbols_before_end(batch: Batch) -> Tensor:

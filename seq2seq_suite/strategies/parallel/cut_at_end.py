@@ -12,10 +12,9 @@ from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss,
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.section import Fraction, NotNegative, PositiveFloat
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.parallel.base import ParallelOptions
+from seq2seq_suite.strategies.parallel.base import Aligned, ParallelOptions
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
-from seq2seq_suite.strategies.parallel.position_aligned import Aligned
 
 _END_WEIGHT = 0.1  # in the loss, of END after the first one
 

@@ -11,10 +11,9 @@ from torch.nn import functional
 from seq2seq_suite.common.types import END, Batch, Hypothesis, Loss, places
 from seq2seq_suite.options.section import Fraction, NotNegativeFloat
 from seq2seq_suite.strategies.by_length import CLASSES, MIDDLE, ByLength
-from seq2seq_suite.strategies.parallel.base import ParallelOptions, symbols_before_end
+from seq2seq_suite.strategies.parallel.base import Aligned, ParallelOptions, symbols_before_end
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
-from seq2seq_suite.strategies.parallel.position_aligned import Aligned
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.shapes import TargetShape
