@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.strategies.parallel.base import Parallel
 
 if TYPE_CHECKING:
+    from seq2seq_suite.model.seq2seq import Seq2Seq
     from seq2seq_suite.prediction.load_run import LoadedRun
 
 _DIGITS = 3  # of milliseconds
@@ -38,11 +39,16 @@ class Pass:
 class Watched:
     """Stands for a model and notes each pass through its decoder; everything else is the model's own."""
 
-    model: Any
+    model: Seq2Seq
     passes: list[Pass] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
+
+    @property
+    def as_model(self) -> Seq2Seq:
+        """Itself, which has all that is asked of a model."""
+        return cast("Seq2Seq", self)  # by `__getattr__`, whose names no checker knows
 
     def decode(self, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None) -> tuple[Tensor, Any]:
         """The model's."""
@@ -71,7 +77,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     model, limit = Watched(learner.model), predictor.limits(batch)
     options = predictor.options.changed(drafter="")  # symbol by symbol
     began = time.perf_counter()
-    found = strategy.generate(model, batch, options=options, limit=limit, constraint=constraint)[0]
+    found = strategy.generate(model.as_model, batch, options=options, limit=limit, constraint=constraint)[0]
     ended = time.perf_counter()
 
     def since(moment: float) -> float:
@@ -88,7 +94,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return {**result, "passes": [{"milliseconds": at, "symbols": [symbol], "written": [True]}
                                    for symbol, at in zip(symbols, times, strict=False)]}
     last = model.passes[-1]
-    if last.mask is None:
+    if last.mask is None or not isinstance(strategy, Parallel):
         return result
     if strategy.positions_are != "symbols":
         scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
+def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor | None) -> Tensor:
     """`model.variants.conformer.depthwise` in float32: on a CPU, bfloat16 with more than eleven positions is a
     hundred times slower."""
     width, _, kernel = weight_D1K.shape

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 from seq2seq_suite.common.types import PerRow
 
@@ -102,7 +101,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.dropout_rate = num_heads, dropout_rate
         self.positions = positions or RelativePositions()
-        projections: list[nn.Linear] = [skip_init(nn.Linear, width, width) for _ in range(3)]
+        projections = [nn.Linear(width, width, device="meta").to_empty(device="cpu") for _ in range(3)]  # not drawn yet
         self.query, self.key, self.value = projections
         for linear in projections:
             nn.init.kaiming_uniform_(linear.weight, a=math.sqrt(5))

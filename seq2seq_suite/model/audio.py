@@ -61,6 +61,9 @@ class Subsampled(nn.Module):
     Source: Dong et al. 2018 (Speech-Transformer), section 3.2, with fewer channels; 3 x 3 kernels, ReLU.
     """
 
+    mean: Tensor
+    deviation: Tensor
+
     def __init__(self, mean: Tensor, deviation: Tensor, width: int, *, factor: int, positions: nn.Module,
                  dropout_rate: float, masking: Masking | None = None):
         super().__init__()

@@ -132,11 +132,14 @@ def _build_frontend(backbone: Backbone, source: SourceShape, target_embedding: n
         case WordShape():
             return Words(embedding(), source.characters, positions=positions, dropout_rate=rate,
                          unknown_probability=torch.tensor(source.dropped))
-    segments = Segments(source.segments, width, jitter=source.segment_jitter) if source.segments else None
-    if isinstance(source, SentenceShape):
-        return Sentences(embedding(PAD), segments=segments, dropout_rate=rate)
-    return Tokens(target_embedding if source.shared else embedding(), positions=positions, dropout_rate=rate,
-                  segments=segments)
+        case SentenceShape():
+            segments = Segments(source.segments, width, jitter=source.segment_jitter)
+            return Sentences(embedding(PAD), segments=segments, dropout_rate=rate)
+        case TokenShape():
+            segments = Segments(source.segments, width, jitter=source.segment_jitter) if source.segments else None
+            return Tokens(target_embedding if source.shared else embedding(), positions=positions, dropout_rate=rate,
+                          segments=segments)
+    raise TypeError(f"no front-end reads {source}")
 
 
 def token_embedding(size: int, width: int, *, narrow_width: int = 0, padding_idx: int | None = None
@@ -244,8 +247,8 @@ def build_encoder(backbone: Backbone) -> nn.Module:
         step_positions=build_positions(backbone))
 
 
-def build_decoder(backbone: Backbone, *, has_memory: bool) -> nn.Module:
-    """The decoder, called as `TransformerDecoder` is."""
+def build_decoder(backbone: Backbone, *, has_memory: bool) -> TransformerDecoder | RecurrentDecoder:
+    """The decoder."""
     shape, positions = layer_shape(backbone, backbone.decoder_kernel), _positions_inside(backbone)
     if backbone.decoder == "rnn":
         return RecurrentDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from seq2seq_suite.common.types import PerRow
 from seq2seq_suite.model.attention import KeysValues
+from seq2seq_suite.model.modules import ModuleList
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import States
     from seq2seq_suite.model.attention import RelativePositions
-    from seq2seq_suite.model.layers import LayerShape
+    from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class TransformerDecoder(nn.Module):
                  has_memory: bool = True):
         super().__init__()
         self.shape, self.has_memory = shape, has_memory
-        self.layers = nn.ModuleList(shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
+        self.layers: ModuleList[TransformerLayer] = ModuleList(
+            shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
         self.norm = shape.last_norm()
         self.empty_cache = KeysValues.empty
 
@@ -58,8 +60,8 @@ class TransformerDecoder(nn.Module):
         """Keys and values of the memory (B,S,D) for every layer; None for a stack without memory."""
         if not self.has_memory:
             return None
-        return CrossKeysValues(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers),
-                               memory.mask.unsqueeze(1))
+        return CrossKeysValues(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers
+                                     if layer.cross_attention is not None), memory.mask.unsqueeze(1))
 
     def new_cache(self, like: Tensor) -> Cache:
         """An empty cache for inputs like x (N,T,D)."""

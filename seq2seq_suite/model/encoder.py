@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
+from seq2seq_suite.model.modules import ModuleList
 
 if TYPE_CHECKING:
     from seq2seq_suite.model.attention import RelativePositions
-    from seq2seq_suite.model.layers import LayerShape
+    from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 
 
 class TransformerEncoder(nn.Module):
@@ -21,7 +22,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None):
         super().__init__()
-        self.layers = nn.ModuleList(shape.layer(shape, positions) for _ in range(num_layers))
+        self.layers: ModuleList[TransformerLayer] = ModuleList(shape.layer(shape, positions) for _ in range(num_layers))
         self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:

@@ -60,6 +60,7 @@ class Words(nn.Module):
     """
 
     character_width = 64
+    unknown_probability: Tensor
 
     def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, num_characters: int, *, positions: nn.Module,
                  dropout_rate: float, unknown_probability: Tensor):

@@ -84,6 +84,7 @@ class TransformerLayer(nn.Module):
         if self.convolution is not None:
             x = x + self.dropout(self.convolution(self.convolution_norm(x)))
         if self.cross_attention is not None:
+            assert memory is not None and memory_visible is not None
             x = x + self.dropout(self.cross_attention.cross(self.cross_norm(x), memory, memory_visible))
         x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
         return x, cache
@@ -106,6 +107,7 @@ class PostNormLayer(TransformerLayer):
         if self.convolution is not None:
             x = self.convolution_norm(x + self.dropout(self.convolution(x)))
         if self.cross_attention is not None:
+            assert memory is not None and memory_visible is not None
             x = self.cross_norm(x + self.dropout(self.cross_attention.cross(x, memory, memory_visible)))
         x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
         return x, cache

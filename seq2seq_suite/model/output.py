@@ -53,9 +53,11 @@ class LogitTerm(Protocol):
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
+        raise NotImplementedError
 
     def select(self, sentences: Tensor) -> LogitTerm:
         """That of the given sentences, (B',) int64."""
+        raise NotImplementedError
 
 
 class OutputLayer(nn.Module):

@@ -45,6 +45,7 @@ class Pointer(nn.Module):
         Returns:
             (N,T,V) float32.
         """
+        assert states.symbols is not None  # `PointerSeq2Seq.encode_source` gives them
         words, width, symbols = states.symbols, hidden.size(-1), logits.size(-1)
         hidden_BKD = hidden.reshape(len(words), -1, width)  # K = beams * T queries to one source
         scores = self.query(hidden_BKD) @ self.key(states.values).transpose(1, 2) / math.sqrt(width)

@@ -35,6 +35,8 @@ def waves(positions: Tensor, width: int) -> Tensor:
 class SinusoidalPositions(nn.Module):
     """Adds sinusoids to the input."""
 
+    table: Tensor
+
     def __init__(self, width: int, max_positions: int):
         super().__init__()
         self.register_buffer("table", sinusoids(max_positions, width), persistent=False)
@@ -76,6 +78,9 @@ class RotaryPositions(RelativePositions):
 
     Source: Su et al. 2021 (RoFormer), eq. 34; pairs are (i, i + E/2).
     """
+
+    cosine: Tensor
+    sine: Tensor
 
     def __init__(self, head_width: int, max_positions: int, *, num_heads: int = 1):
         super().__init__()

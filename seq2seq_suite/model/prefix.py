@@ -20,7 +20,7 @@ class PrefixStates(States):
     past: Cache | None = None
 
     def select(self, rows: Tensor) -> PrefixStates:
-        return States.select(replace(self, past=None), rows)
+        return super(PrefixStates, replace(self, past=None)).select(rows)
 
 
 class PrefixSeq2Seq(Seq2Seq):
@@ -37,7 +37,7 @@ class PrefixSeq2Seq(Seq2Seq):
 
     def new_cache(self, memory: Memory) -> Cache:
         """The cache of the source."""
-        return memory.states.past
+        return _past(memory)
 
     def written(self, cache: Cache, memory: Memory) -> int:
         """Target symbols in a cache, which holds the source too."""
@@ -52,8 +52,14 @@ class PrefixSeq2Seq(Seq2Seq):
     def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
                ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target, which sees the source and the `visible` target positions."""
-        cache = memory.states.past if cache is None else cache
+        cache = _past(memory) if cache is None else cache
         return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache)
+
+
+def _past(memory: Memory) -> Cache:
+    """Keys and values of the source."""
+    assert isinstance(memory.states, PrefixStates) and memory.states.past is not None
+    return memory.states.past
 
 
 def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:

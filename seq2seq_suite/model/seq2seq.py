@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
     from seq2seq_suite.model.output import OutputLayer
     from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
+    from seq2seq_suite.model.variants.recurrent import RecurrentDecoder
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Seq2Seq(nn.Module):
     Args:
         frontend: source -> States; None for a language model.
         encoder: States -> States; None for a language model.
-        decoder: the stack, or a `RecurrentDecoder`, with the same interface; without an encoder it has no memory.
+        decoder: without an encoder it has no memory.
         positions: of the target.
         embedding: of target symbols.
         output: hidden -> logits.
@@ -45,7 +46,8 @@ class Seq2Seq(nn.Module):
 
     reads: ClassVar[tuple[str, ...]] = ()  # what `embed` asks to know of the task's automaton: see `Constraint`
 
-    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: TransformerDecoder, *,
+    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None,
+                 decoder: TransformerDecoder | RecurrentDecoder, *,
                  positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
                  dropout_rate: float):
         super().__init__()
@@ -78,11 +80,12 @@ class Seq2Seq(nn.Module):
         """`encode` of a source and its mask."""
         if self.frontend is None:
             nothing = source_mask[:, :0]
-            return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing)
+            return States(self.output.bias.new_zeros(*nothing.shape, self.embedding.embedding_dim), nothing)
         return self.read(self.frontend(source, source_mask))
 
     def read(self, states: States) -> States:
         """Embedded source -> encoder output."""
+        assert self.encoder is not None  # a language model reads nothing
         return self.encoder(states)
 
     def prepare(self, states: States) -> Memory:

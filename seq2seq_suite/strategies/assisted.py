@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -34,11 +32,12 @@ class Assisted(Autoregressive):
         if not (options.ctc_weight or drafted or (drafts is not None and options.beam_size == 1)):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         memory = self.remember(model, batch)
-        scores: Any = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
-        drafts = [one for one, _ in ctc_greedy(scores)] if drafted else drafts
+        if drafted:
+            drafts = [one for one, _ in ctc_greedy(self.auxiliaries["ctc"].head(memory.states))]
         if drafts is not None and options.beam_size == 1:
             found = self.drafted(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)
             return self.auxiliaries.annotated(found, memory.states)
+        scores = self.auxiliaries["ctc"].head(memory.states)
         if options.ctc_weight == 1.0 and options.beam_size == 1 and constraint is None:  # CTC's best path alone
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy

@@ -41,6 +41,7 @@ class Autoregressive(Strategy):
     """
 
     Options = AutoregressiveOptions
+    options: AutoregressiveOptions
     writes = ("text", "structures")
     needs, in_parallel = (NO_WINDOW,), False
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
@@ -75,10 +76,6 @@ class Autoregressive(Strategy):
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         found = search(model, batch, memory, options=options, limit=limit, constraint=constraint)
         return self.auxiliaries.annotated(found, memory.states)
-
-    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
-        """The batch's memory for decoding, with what the strategy adds to the logits."""
-        return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         x = model.embed(previous, memory, **{name: batch.auxiliary[name] for name in model.reads})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import Loss
+from seq2seq_suite.model.modules import ModuleDict
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Hypothesis, States
@@ -47,7 +48,7 @@ class Auxiliary(nn.Module, ABC):
         """Summed over the batch, float32."""
 
 
-class Auxiliaries(nn.ModuleDict):
+class Auxiliaries(ModuleDict[Auxiliary]):
     """All auxiliary losses, by name."""
 
     def __init__(self, parts: Iterable[Auxiliary] = ()):

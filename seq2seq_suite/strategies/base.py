@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seq2seq_suite.common.shapes import TargetShape
     from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
-    from seq2seq_suite.model.seq2seq import Seq2Seq
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.options.search import Search as SearchOptions
 
 
@@ -147,6 +147,10 @@ class Strategy(nn.Module, ABC):
     @abstractmethod
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Those of the target's own losses."""
+
+    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
+        """The batch's memory for decoding, with what the strategy adds to the logits."""
+        return model.prepare(model.encode(batch))
 
     @abstractmethod
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:

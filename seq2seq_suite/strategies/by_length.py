@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar
+
+from seq2seq_suite.strategies.base import StrategyOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
 
 CLASSES, MIDDLE = 256, 128  # lengths that are told apart, and which of them is the expected one
 
 
-class ByLength:
+class ByLength(StrategyOptions):
     """Of options with a `length_ratio`."""
 
-    crowded = "of a length that is never predicted"
+    if TYPE_CHECKING:
+        length_ratio: float
+
+    crowded: ClassVar[str] = "of a length that is never predicted"
 
     def room(self, sources: Tensor) -> Tensor:
         """The largest length of `LengthClassifier`."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.model.modules import ModuleDict
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.model.variants.power_norm import PowerNorm
@@ -101,7 +102,7 @@ class JointLearner(Trained):
         super().__init__()
         first = next(iter(parts.values())).model
         self.encoder, self.decoder = first.encoder, first.decoder  # first, so that checkpoints use these names
-        self.parts, self.weights = nn.ModuleDict(parts), dict(weights)
+        self.parts, self.weights = ModuleDict(parts), dict(weights)
 
     def forward(self, batch: Batch) -> Loss:
         """Named sums and counts over a batch."""

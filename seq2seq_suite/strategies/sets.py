@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from seq2seq_suite.common.types import (
     PerRow,
     States,
 )
+from seq2seq_suite.model.pointer import TermSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
@@ -59,6 +59,8 @@ class LabelHead(nn.Module):
 
     Source: Mullenbach et al. 2018 (CAML), eq. 1-3, for label-wise attention; Vinyals et al. 2015 for pointing.
     """
+
+    is_label: Tensor
 
     def __init__(self, width: int, num_symbols: int, *, label_wise: bool = False, pointer: bool = False):
         super().__init__()
@@ -123,6 +125,7 @@ class LabelPointing(PerRow):
     def __call__(self, hidden: Tensor) -> Tensor:
         """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
         beams = hidden.size(0) // self.view.logits.size(0)
+        assert self.view.vectors is not None  # `LabelHead` sees to it
         vectors, logits = (part.repeat_interleave(beams, 0) for part in (self.view.vectors, self.view.logits))
         projected = functional.linear(hidden, self.project)
         added = torch.matmul(projected, vectors.transpose(1, 2)) / math.sqrt(hidden.size(-1))
@@ -151,7 +154,7 @@ class Sets(Assisted):
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Target symbols, and examples for the label head."""
         name = "set" if self.sets.order == "free" else "cross_entropy"
-        counts = {name: batch.target_mask.sum()}
+        counts: dict[str, int | Tensor] = {name: batch.target_mask.sum()}
         if self.head is not None and self.sets.head_weight:
             counts["label_head"] = batch.target.size(0)
         return counts
@@ -166,7 +169,7 @@ class Sets(Assisted):
         else:
             sums = {"cross_entropy": self._cross_entropy(model, batch, memory)}
         weights = dict.fromkeys(sums, 1.0)
-        if found is not None and self.sets.head_weight:
+        if self.head is not None and found is not None and self.sets.head_weight:
             sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
             weights["label_head"] = self.sets.head_weight
         return self.auxiliaries.added(Loss(sums, self.own_counts(batch), weights), batch, memory.states)
@@ -193,13 +196,14 @@ class Sets(Assisted):
         """What decoding needs of the batch's sources, and where the head points."""
         return self._read(model, batch)[0]
 
-    def _read(self, model: Any, batch: Batch) -> tuple[Memory, LabelView | None]:
+    def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Memory, LabelView | None]:
         states = model.encode(batch)
-        head: Any = self.head
-        view = head(states) if head is not None else None
-        memory = model.prepare(states)
+        if self.head is None:
+            return model.prepare(states), None
+        view, memory = self.head(states), model.prepare(states)
         if self.sets.pointer:
-            memory = model.with_term(memory, LabelPointing(view, head.project.weight, head.gain))
+            term = LabelPointing(view, self.head.project.weight, self.head.gain)
+            memory = TermSeq2Seq.with_term(memory, term)
         return memory, view
 
     def _set_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:

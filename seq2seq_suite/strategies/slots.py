@@ -49,6 +49,8 @@ class SlotGrid(nn.Module):
         picture_rows: rows of the encoder's positions, which come row by row.
     """
 
+    places: Tensor
+
     def __init__(self, width: int, grid: tuple[int, int], picture_rows: int):
         super().__init__()
         self.grid, self.picture_rows = grid, picture_rows
@@ -84,14 +86,16 @@ class Slots(Strategy):
     Options = SlotsOptions
     writes = ("objects",)
     needs = (*IN_PARALLEL, NO_WINDOW)
+    options: SlotsOptions
     target: BoxShape
+    span: Tensor  # bins from a slot to the next
 
     def __init__(self, options: SlotsOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, target, width, auxiliaries)
         self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)
         span = [bins / slots for bins, slots in zip(target.extent, options.grid, strict=True)]
-        self.register_buffer("span", torch.tensor(span), persistent=False)  # bins from a slot to the next
+        self.register_buffer("span", torch.tensor(span), persistent=False)
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates of objects, and classes, noise by its weight."""
@@ -151,7 +155,8 @@ class Slots(Strategy):
             numbers = np.tile((~np.isnan(costs).any(0)).nonzero()[0], self.options.slots_per_object)
             _, slots = linear_sum_assignment(costs[:, numbers].T)
             found.append(np.stack((np.full_like(slots, row), slots, numbers)))
-        return to_device(torch.from_numpy(np.concatenate(found, 1)), costs_BNK.device).unbind()
+        rows, slots, numbers = to_device(torch.from_numpy(np.concatenate(found, 1)), costs_BNK.device).unbind()
+        return rows, slots, numbers
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -22,6 +22,8 @@ class AlibiPositions(RelativePositions):
         num_heads: H.
     """
 
+    slopes: Tensor
+
     def __init__(self, head_width: int = 0, max_positions: int = 0, *, num_heads: int):
         super().__init__()
         heads = torch.arange(1, num_heads + 1, dtype=torch.float32)

@@ -9,7 +9,7 @@ from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.variants.real_positions import real_positions
 
 
-def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
+def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor | None) -> Tensor:
     """Depthwise convolution along the sequence, K odd and centred: (B,D,S)."""
     width, _, kernel = weight_D1K.shape
     return functional.conv1d(x_BDS, weight_D1K, bias_D, padding=kernel // 2, groups=width)

@@ -29,14 +29,17 @@ class PowerNorm(nn.Module):
     """
 
     needs_real_positions = True
+    mean_square: Tensor  # psi^2
+    gradient_mean: Tensor  # nu
+    passes: Tensor
 
     def __init__(self, width: int, *, momentum: float = 0.9, epsilon: float = 1e-5):
         super().__init__()
         self.gain = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.momentum, self.epsilon, self.warms = momentum, epsilon, True
-        self.register_buffer("mean_square", torch.ones(width))  # psi^2
-        self.register_buffer("gradient_mean", torch.zeros(width))  # nu
+        self.register_buffer("mean_square", torch.ones(width))
+        self.register_buffer("gradient_mean", torch.zeros(width))
         self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x: Tensor) -> Tensor:

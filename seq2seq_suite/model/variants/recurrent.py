@@ -66,6 +66,25 @@ class CellStates(PerRow):
     length: int = 0
 
 
+@dataclass(frozen=True)
+class RecurrentMemory(CrossKeysValues):
+    """Keys and values (B,1,S,D), as of one layer, and the states that decoding begins with."""
+
+    begun: CellStates
+
+
+@dataclass(frozen=True)
+class RecurrentCache(Cache):
+    """The cells' states in place of keys and values."""
+
+    states: CellStates
+
+    @property
+    def length(self) -> int:
+        """Symbols read so far."""
+        return self.states.length
+
+
 class RecurrentDecoder(nn.Module):
     """s_t = cell([x_t, c_t], s_t-1) with c_t = attention(s_t-1, memory); the output is tanh(W [s_t, c_t, x_t]).
 
@@ -95,22 +114,22 @@ class RecurrentDecoder(nn.Module):
         self.output = nn.Linear(3 * width, width)
         self.dropout = nn.Dropout(dropout_rate)
 
-    def remember(self, memory: States) -> CrossKeysValues:
+    def remember(self, memory: States) -> RecurrentMemory:
         """Keys and values (B,1,S,D) of the memory (B,S,D), and the states that decoding begins with."""
         keys = self.key(memory.values).unsqueeze(1)
         weight = memory.mask.unsqueeze(2).to(memory.values.dtype)
         mean = (memory.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
         start = torch.tanh(self.begin(mean)).unflatten(1, (len(self.cells), self.width))
-        layers = KeysValues(keys, memory.values.unsqueeze(1)), CellStates(start, torch.zeros_like(start))
-        return CrossKeysValues(layers, memory.mask.unsqueeze(1))
+        return RecurrentMemory((KeysValues(keys, memory.values.unsqueeze(1)),), memory.mask.unsqueeze(1),
+                               CellStates(start, torch.zeros_like(start)))
 
-    def new_cache(self, like: Tensor) -> Cache:
+    def new_cache(self, like: Tensor) -> RecurrentCache:
         """No states yet, for inputs like x (N,T,D)."""
         nothing = like.new_empty(like.size(0), 0, self.width)
-        return Cache((CellStates(nothing, nothing),))
+        return RecurrentCache((), CellStates(nothing, nothing))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues, cache: Cache | None = None
-                ) -> tuple[Tensor, Cache | None]:
+    def forward(self, x: Tensor, visible: Tensor | None, memory: RecurrentMemory, cache: RecurrentCache | None = None
+                ) -> tuple[Tensor, RecurrentCache | None]:
         """Hidden states of the target; see `TransformerDecoder.forward`.
 
         Args:
@@ -123,12 +142,12 @@ class RecurrentDecoder(nn.Module):
             (N,T,D) and the cache after these symbols, None if there was none.
         """
         rows, sentences = x.size(0), memory.visible.size(0)
-        attended, begun = memory.layers
+        (attended,), begun = memory.layers, memory.begun
         visible = memory.visible.unsqueeze(1)
         if cache is None or not cache.length:
             states = [part.repeat_interleave(rows // sentences, 0) for part in (begun.hidden, begun.cells)]
         else:
-            states = [cache.layers[0].hidden, cache.layers[0].cells]
+            states = [cache.states.hidden, cache.states.cells]
         hidden, cells = (list(part.unbind(1)) for part in states)
         outputs = []
         for symbol in x.unbind(1):
@@ -147,8 +166,8 @@ class RecurrentDecoder(nn.Module):
         out = torch.stack(outputs, 1)
         if cache is None:
             return out, None
-        kept = (torch.stack(part, 1) for part in (hidden, cells))
-        return out, Cache((CellStates(*kept, cache.length + x.size(1)),))
+        kept = CellStates(torch.stack(hidden, 1), torch.stack(cells, 1), cache.length + x.size(1))
+        return out, RecurrentCache((), kept)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor) -> Tensor:
         return additive_attention(query, key, value, visible, weight_HE=self.weight.to(query.dtype).unsqueeze(0))

@@ -7,13 +7,14 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, UNLIKELY
+from seq2seq_suite.model.guide import GuidedMemory
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.parallel.glancing import Ratios, glance
 
@@ -58,6 +59,7 @@ def uniform_copy(states: States, lengths: Tensor, most: int = 0) -> tuple[Tensor
 class Parallel(Strategy):
     """A strategy whose decoder sees all positions of an input that is copied from the source."""
 
+    options: ParallelOptions
     never: ClassVar[tuple[int, ...]] = UNREADABLE  # symbols that are not written
 
     @abstractmethod
@@ -112,7 +114,7 @@ class Parallel(Strategy):
     def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None = None,
                revealed: Tensor | None = None) -> Tensor:
         """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C), if any, in their place where `revealed`."""
-        if symbols is not None:
+        if symbols is not None and revealed is not None:
             shown = model.look_up(symbols.clamp(min=0))
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
         return model.decode(model.place(vectors), mask.unsqueeze(1), memory)[0]
@@ -132,10 +134,11 @@ class Aligned(Parallel):
                ) -> tuple[Tensor, Tensor]:
         """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
         vectors, mask = super().copied(model, memory, batch, lengths, most)
-        if model.reads:
+        if isinstance(memory, GuidedMemory):
+            guided: Any = model  # of that kind, or what stands for one
             focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]
             focus = focus.repeat_interleave(len(mask) // len(focus), 0)
-            vectors = model.guide(torch.zeros_like(vectors), memory.guide, focus, focus[..., :0])
+            vectors = guided.guide(torch.zeros_like(vectors), memory.guide, focus, focus[..., :0])
         return vectors, mask
 
 

@@ -26,6 +26,7 @@ from seq2seq_suite.options.section import PositiveFloat
 from seq2seq_suite.search.ctc_beam import ctc_beam
 from seq2seq_suite.search.ctc_prefix_scores import collapse
 from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies.auxiliary_losses import Transcript
 from seq2seq_suite.strategies.ctc_head import positions_needed, written
 from seq2seq_suite.strategies.parallel.base import Parallel, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.parallel.bigram_loss import AgreementOptions, agreement_weights, collapsed_disagreement
@@ -55,6 +56,7 @@ class Ctc(Parallel):
     """
 
     Options = CtcOptions
+    options: CtcOptions
     positions_are = "frames"
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
@@ -63,7 +65,7 @@ class Ctc(Parallel):
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols without END, and rows."""
         rows = batch.target.size(0)
-        counts = {"ctc_target": symbols_before_end(batch).sum().clamp(min=1), "too_long": rows}
+        counts: dict[str, int | Tensor] = {"ctc_target": symbols_before_end(batch).sum().clamp(min=1), "too_long": rows}
         return counts | ({"bigrams": rows} if any(self.options.agreement) else {})
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
@@ -76,12 +78,14 @@ class Ctc(Parallel):
         lengths, target = symbols_before_end(batch), _without_end(batch)
         scores, _, _ = gather_log_probs(model, hidden, memory, written(target), mask)
         paths, weights = (scores, mask.sum(1), target, lengths), {"ctc_target": 1.0}
-        if mask.device.type != "cpu" and "ctc" in self.auxiliaries and "ctc" in batch.auxiliary:
+        sums: dict[str, Tensor] = {}
+        transcript = self.auxiliaries["ctc"] if "ctc" in self.auxiliaries and "ctc" in batch.auxiliary else None
+        if mask.device.type != "cpu" and isinstance(transcript, Transcript):
             # Together, because PyTorch reads the lengths: one wait in place of two.
-            transcripts = self.auxiliaries["ctc"].head.paths(memory.states, batch.auxiliary["ctc"])
-            sums = dict(zip(("ctc_target", "ctc"), joint_path_losses(paths, transcripts), strict=True))
+            transcripts = transcript.head.paths(memory.states, batch.auxiliary["ctc"])
+            sums["ctc_target"], sums["ctc"] = joint_path_losses(paths, transcripts)
         else:
-            sums = {"ctc_target": path_loss(*paths)}
+            sums["ctc_target"] = path_loss(*paths)
         sums["too_long"] = (positions_needed(target) > mask.sum(1)).sum().float()
         if any(self.options.agreement):
             weights = agreement_weights(self.options.agreement, "ctc_target", self.fraction_done)

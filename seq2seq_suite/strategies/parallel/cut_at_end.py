@@ -51,6 +51,7 @@ class CutAtEnd(Aligned):
     """
 
     Options = CutAtEndOptions
+    options: CutAtEndOptions
     writes = ("text", "structures", "labels")
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:

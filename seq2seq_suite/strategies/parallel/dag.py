@@ -80,6 +80,7 @@ class Dag(Parallel):
     """
 
     Options = DagOptions
+    options: DagOptions
     positions_are = "vertices"
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")

@@ -79,6 +79,7 @@ class LengthHead(Aligned):
     """
 
     Options = LengthHeadOptions
+    options: LengthHeadOptions
     predicts_length = True
     writes = ("text", "structures", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")

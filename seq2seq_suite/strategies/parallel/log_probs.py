@@ -36,10 +36,13 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
     symbols = symbols.index_select(0, asked // mask.size(1))
     found = model.gather_log_probs(hidden, memory, asked, symbols, never=never)
     if not packs:
-        return tuple(part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
-                     for part in found)
-    return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, asked, part)
-                 .unflatten(0, mask.shape) for part in found)
+        scores, best, gained = (
+            part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
+            for part in found)
+    else:
+        scores, best, gained = (part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, asked, part)
+                                .unflatten(0, mask.shape) for part in found)
+    return scores, best, gained
 
 
 def likeliest(model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:

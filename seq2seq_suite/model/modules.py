@@ -1,0 +1,34 @@
+"""Lists and tables of modules that say of which class they are; PyTorch's own say only that they are modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+class ModuleList(nn.ModuleList, Generic[Part]):
+    """PyTorch's, of modules of one class."""
+
+    if TYPE_CHECKING:
+        def __getitem__(self, idx: int) -> Part: ...
+
+        def __iter__(self) -> Iterator[Part]: ...
+
+
+class ModuleDict(nn.ModuleDict, Generic[Part]):
+    """PyTorch's, of modules of one class."""
+
+    if TYPE_CHECKING:
+        def __init__(self, modules: Mapping[str, Part] | None = None) -> None: ...
+
+        def __getitem__(self, key: str) -> Part: ...
+
+        def items(self) -> ItemsView[str, Part]: ...
+
+        def values(self) -> ValuesView[Part]: ...
