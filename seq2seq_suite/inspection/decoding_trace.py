@@ -124,9 +124,10 @@ def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> li
 
 def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> list[tuple[Tensor, Tensor]]:
     """(C,V) scores after each pass and (C,) which positions it wrote, as `MaskPredict.predict_symbols` chooses them."""
-    found, known, scores = [], torch.zeros(int(passes[0].mask[row].sum()), dtype=torch.bool), None
-    for number, one in enumerate(passes, 1):
-        new = strategy.output_log_probs(model, one.memory, one.hidden)[row, one.mask[row]]
+    real = [one.mask[row] for one in passes if one.mask is not None]
+    found, known, scores = [], torch.zeros(int(real[0].sum()), dtype=torch.bool), None
+    for number, (one, own) in enumerate(zip(passes, real, strict=True), 1):
+        new = strategy.output_log_probs(model, one.memory, one.hidden)[row, own]
         known = known.to(new.device)
         scores = new if scores is None else torch.where(known.unsqueeze(1), scores, new)
         found.append((scores, ~known))

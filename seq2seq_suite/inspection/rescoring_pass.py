@@ -18,10 +18,12 @@ from seq2seq_suite.common.types import BLANK, END, Batch, Encoded, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.inspection.attention_recorder import MOST_WEIGHTS, Attending, attentions
 from seq2seq_suite.inspection.decoding_trace import rewritten, with_target
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.step import Stepper
-from seq2seq_suite.strategies.autoregressive import shift_right
+from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.parallel.base import Parallel
 
 Piece = tuple[int, int, Tensor]
 
@@ -68,17 +70,17 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
     longest = max(len(item.source), len(item.target), len(best.symbols))
     with model.watched() if heads * longest**2 <= MOST_WEIGHTS else nullcontext():
         if strategy.in_parallel or "objects" in strategy.writes:
-            strategy.generate(model, batch, options=options, limit=predictor.limits(batch),
+            strategy.generate(model.as_model, batch, options=options, limit=predictor.limits(batch),
                               constraint=predictor.constraint())
         elif options.ctc_weight == 1.0:  # the decoder says nothing
-            strategy.remember(model, batch)
-        elif "continuations" in strategy.writes and not batch.given.all():
-            written, pieces = _read_text(predictor, model, batch)
+            strategy.remember(model.as_model, batch)
+        elif isinstance(strategy, Autoregressive) and "continuations" in strategy.writes and not batch.given.all():
+            written, pieces = _read_text(strategy, model.as_model, batch)
         else:
-            written, pieces = _read_steps(predictor, model, batch, best)
+            written, pieces = _read_steps(predictor, model.as_model, batch, best)
     row, length = 0, None
-    if strategy.in_parallel and model.passes[-1].mask is not None:
-        row, length, written, pieces = _read_parallel(predictor, model, batch, best)
+    if isinstance(strategy, Parallel) and (real := model.passes[-1].mask) is not None:
+        row, length, written, pieces = _read_parallel(strategy, model, real, batch, best)
     elif "objects" in strategy.writes:  # of each slot the class
         written = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
     sources, heads = int(model.states.mask.sum()), strategy.auxiliaries
@@ -87,9 +89,8 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
         last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
 
 
-def _read_text(predictor: Predictor, model: Attending, batch: Batch) -> tuple[Sequence[int], Sequence[Piece]]:
+def _read_text(strategy: Autoregressive, model: Seq2Seq, batch: Batch) -> tuple[Sequence[int], Sequence[Piece]]:
     """A text that a language model has judged, in one pass."""
-    strategy = predictor.learner.strategy
     memory = strategy.remember(model, batch)
     scores = model.logits(strategy._hidden(model, batch, memory, shift_right(batch.target)), memory)[0]
     symbols = batch.target[0].tolist()
@@ -97,7 +98,7 @@ def _read_text(predictor: Predictor, model: Attending, batch: Batch) -> tuple[Se
         zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True)) if not given]
 
 
-def _read_steps(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
+def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypothesis
                 ) -> tuple[Sequence[int], Sequence[Piece]]:
     """What the search wrote, step by step as it went, a prompt before it."""
     strategy, options = predictor.learner.strategy, predictor.options
@@ -116,20 +117,20 @@ def _read_steps(predictor: Predictor, model: Attending, batch: Batch, best: Hypo
     return symbols, pieces
 
 
-def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
+def _read_parallel(strategy: Parallel, model: Attending, mask: Tensor, batch: Batch, best: Hypothesis
                    ) -> tuple[int, int, Sequence[int], Sequence[Piece]]:
-    """Of several lengths that were tried the row of the one that won, its positions, symbols and pieces.
+    """Of several lengths that were tried, with real positions `mask`, the row of the one that won, its positions,
+    symbols and pieces.
 
     CTC and graphs have the output on its likeliest path.
     """
-    strategy, last = predictor.learner.strategy, model.passes[-1]
-    lengths = last.mask.sum(1).tolist()
+    last, lengths = model.passes[-1], mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     length = lengths[row]
-    scores, _ = rewritten(strategy, predictor.model, model.passes, row)[-1]
+    scores, _ = rewritten(strategy, model.model, model.passes, row)[-1]
     own = slice(row, row + 1)
-    path, _ = strategy.alignment(predictor.model, last.memory, with_target(batch, best, length),
-                                 last.hidden[own, :length], last.mask[own, :length])
+    path, _ = strategy.alignment(model.model, last.memory, with_target(batch, best, length),
+                                 last.hidden[own, :length], mask[own, :length])
     places = list(enumerate(path[0].tolist()))
     symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
                in zip(places, scores.argmax(1).tolist(), strict=True)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from inspect import unwrap
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+
+Kind = TypeVar("Kind", bound=torch.optim.Optimizer)
 
 
 @cache
@@ -27,14 +30,14 @@ def packed(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight)
 
 
-def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | float, alpha: float = 1.0
+def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | Tensor | float, alpha: float = 1.0
             ) -> Sequence[Tensor]:
     """A method of Tensor, `lerp` or `add_` say, called for each of many tensors in one call of PyTorch.
 
     Args:
         operation: the method's name.
         tensors: each of any shape.
-        others: its arguments: a tensor for each of them, or a number for all.
+        others: its arguments: a tensor for each of them, or a number or scalar tensor for all.
         alpha: factor of what `add_` adds.
 
     Returns:
@@ -50,7 +53,7 @@ def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor]
             for place, tensor in enumerate(tensors)]
 
 
-def without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+def without_compiler(kind: type[Kind]) -> type[Kind]:
     """The same optimiser, which does not import torch.compile's machinery at its first use: a second of each run."""
     for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
         method = unwrap(getattr(kind, name))

@@ -14,6 +14,7 @@ from seq2seq_suite.common.shapes import Shape, SoundShape
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.kernels import memory, native, torch_private
 from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.frontends import Tokens
 from seq2seq_suite.model.layers import TransformerLayer
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -60,7 +61,8 @@ def build_auxiliaries(backbone: Backbone, strategy: StrategyOptions, shape: Shap
     if isinstance(shape.source, SoundShape) and weights.get("ctc"):
         parts.append(Transcript("ctc", CtcHead(width, shape.source.transcript), weights["ctc"]))
     if weights.get("language"):
-        tied = model.frontend.embedding if backbone.tie_embeddings else None
+        frontend = model.frontend
+        tied = frontend.embedding if isinstance(frontend, Tokens) and backbone.tie_embeddings else None
         parts.append(Language("language", OutputLayer(width, shape.source.symbols, tied=tied), weights["language"]))
     return Auxiliaries(parts)
 

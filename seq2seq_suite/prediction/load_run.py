@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from seq2seq_suite.common.errors import ConfigError, DataError, UserError
 from seq2seq_suite.common.types import Example
@@ -23,6 +23,9 @@ from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.model.seq2seq import Seq2Seq
 
 _ALONE = ["search.rescorer=", "search.drafter="]  # of a run that helps another
 _SAME = "train it on the same data with the same options of task and subwords"
@@ -115,7 +118,8 @@ def open_together(directories: Sequence[Path], overrides: list[str]) -> LoadedRu
         if run.config.search.ctc_weight:
             raise ConfigError(f"an ensemble with search.ctc_weight {run.config.search.ctc_weight:g}",
                               file=str(directory), expected="the decoders alone", remedy="add search.ctc_weight=0")
-    learner = Learner(Ensemble([run.predictor.model for run in opened]), first.predictor.learner.strategy).eval()
+    together = cast("Seq2Seq", Ensemble([run.predictor.model for run in opened]))  # it has what searches call
+    learner = Learner(together, first.predictor.learner.strategy).eval()
     return replace(first, predictor=replace(first.predictor, learner=learner))
 
 

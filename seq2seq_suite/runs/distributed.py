@@ -104,7 +104,7 @@ class Ranks:
         wrapped.register_comm_hook(None, _sum)
         return wrapped
 
-    def keeping_apart(self, wrapped: nn.Module) -> AbstractContextManager[None]:
+    def keeping_apart(self, wrapped: object) -> AbstractContextManager[None]:
         """Accumulates gradients locally within, for a later pass to exchange."""
         return wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) else nullcontext()
 

@@ -255,7 +255,7 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
 
 def _updated_by(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, list[str]]:
     """Which parameters each kind of optimiser updates, by the groups' `kind`."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     found: dict[str, list[str]] = {}
     for group in optimizer.param_groups:
         found.setdefault(group["kind"], []).extend(names[parameter] for parameter in group["params"])
@@ -263,7 +263,8 @@ def _updated_by(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    names, found = {parameter: name for name, parameter in model.named_parameters()}, {}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    found: dict[str, Tensor] = {}
     for parameter, values in optimizer.state.items():
         for key, value in values.items():
             if not isinstance(value, (Tensor, int, float)) or "." in key:

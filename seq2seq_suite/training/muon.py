@@ -48,7 +48,7 @@ class _Joined(torch.optim.Optimizer):
             part.step()
 
 
-def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+def _hidden_matrices(model: nn.Module) -> list[Tensor]:
     """Weights from hidden states to hidden states, including two-dimensional convolutions: no embeddings and no output
     layers."""
     end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
@@ -91,7 +91,7 @@ class Muon(torch.optim.Optimizer):
             if not moved:
                 continue
             grads = [parameter.grad for parameter in moved]
-            momenta = [self._momentum(parameter) for parameter in moved]
+            momenta = [self._momentum(parameter, grad) for parameter, grad in zip(moved, grads, strict=True)]
             foreach("lerp_", momenta, grads, 1.0 - group["momentum"])
             wanted = foreach("lerp", grads, momenta, group["momentum"])
             if group["weight_decay"]:
@@ -105,10 +105,10 @@ class Muon(torch.optim.Optimizer):
                 size = group["lr"] * 0.2 * math.sqrt(max(shape))
                 foreach("add_", [moved[place].view(shape) for place in places], list(steps.unbind()), alpha=-size)
 
-    def _momentum(self, parameter: nn.Parameter) -> Tensor:
+    def _momentum(self, parameter: nn.Parameter, grad: Tensor) -> Tensor:
         state = self.state[parameter]
         if not state:
-            state["momentum_buffer"] = torch.zeros_like(parameter.grad)
+            state["momentum_buffer"] = torch.zeros_like(grad)
         return state["momentum_buffer"]
 
 

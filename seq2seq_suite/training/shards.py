@@ -23,7 +23,7 @@ from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import TransformerLayer
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.runs.distributed import Ranks
-from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
 
 register_dataclass(KeysValues)  # in PyTorch 2.11 fully_shard finds tensors in no other dataclass
@@ -40,7 +40,7 @@ class Shards:
         ranks: the processes.
     """
 
-    def __init__(self, whole: Learner, options: Training, ranks: Ranks):
+    def __init__(self, whole: Learner | JointLearner, options: Training, ranks: Ranks):
         ranks.copy_weights(whole)
         self.whole, self.options, self.parts = whole, options, copy.deepcopy(whole)
         self.device, self.first = next(whole.parameters()).device, ranks.is_first
@@ -80,7 +80,7 @@ class Shards:
 
     @torch.no_grad()
     def gathered(self, optimizer: torch.optim.Optimizer, average: MovingAverage | None
-                 ) -> tuple[Learner, torch.optim.Optimizer, MovingAverage | None]:
+                 ) -> tuple[Learner | JointLearner, torch.optim.Optimizer, MovingAverage | None]:
         """The whole learner, and optimiser and averages of its parameters, on the CPU; those of the first process hold
         what the shards do."""
         self._gather({})
@@ -91,7 +91,7 @@ class Shards:
                 value = self.full(value)
                 if self.first:
                     whole.state[parameter][key] = value.cpu()
-            if averages is not None:
+            if averages is not None and average is not None:
                 averages.weights[name].copy_(self.full(average.weights[name]))
         return self.whole, whole, averages
 
@@ -107,7 +107,7 @@ class Shards:
         for name, parameter, part in self._pairs():
             part.copy_(_like(part, parameter))
             optimizer.state[part] = {key: _like(part, value) for key, value in whole.state[parameter].items()}
-            if average is not None:
+            if average is not None and averages is not None:
                 average.weights[name] = _like(part, averages.weights[name])
         for buffer, part in zip(self.whole.buffers(), self.parts.buffers(), strict=True):
             part.copy_(buffer)
@@ -128,7 +128,7 @@ class Shards:
 class _Fields(nn.Module):
     """A learner's loss as a tuple, in which fully_shard finds the tensors."""
 
-    def __init__(self, learner: Learner):
+    def __init__(self, learner: Learner | JointLearner):
         super().__init__()
         self.learner = learner
 
@@ -140,6 +140,6 @@ class _Fields(nn.Module):
 def _like(part: Tensor, whole: Tensor) -> Tensor:
     """A tensor in shards like a parameter's; scalars, such as Adam's count of steps, are whole in each process."""
     whole = whole.detach().to(part.device)
-    if whole.shape != part.shape:
+    if not isinstance(part, DTensor) or whole.shape != part.shape:
         return whole
     return distribute_tensor(whole, part.device_mesh, part.placements, src_data_rank=None)

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from seq2seq_suite.common.errors import Interrupted
 from seq2seq_suite.runs.distributed import ALONE, Ranks
@@ -35,7 +36,7 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        before = {number: signal.getsignal(number) for number in stopping()}
+        before: dict[int, Any] = {number: signal.getsignal(number) for number in stopping()}
 
         def note(number: int, _frame: object) -> None:
             self.signal = number

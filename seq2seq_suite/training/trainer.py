@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
@@ -170,7 +172,7 @@ class Trainer:
                 self._save()
                 raise
 
-    def _update(self, parts: list[tuple[int, int, Batch]]) -> tuple[dict[str, float | Tensor], float]:
+    def _update(self, parts: list[tuple[int, int, Batch]]) -> tuple[dict[str, Tensor], float]:
         """One step of the optimiser over `accumulate` batches; the named mean losses, and the learning rate."""
         progress = self.progress
         batches = [batch for _, _, batch in parts]
@@ -192,7 +194,7 @@ class Trainer:
                         with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
                             loss = self.engine(share.to(self.device))
                         mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
-                        sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
+                        reduce(add, (loss.weights[name] * mean[name] for name in loss.weights)).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
         norm = torch.nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip_norm)
