@@ -27,7 +27,7 @@ _PARTS = {"encoder": "encoder", "decoder": "decoder", "frontend": "front-end", "
 def figures(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
     """A chart of each task's runs, the best first: figures with their intervals, on an axis of their own.
 
-    Bold: the first and those that no test shows to be worse, where a test shows another run or variant to be worse.
+    Bold: the best run and those not significantly worse, if any run or variant is significantly worse.
     """
     tested, found, compared = by_names(pairs), [], units(rows, grouped)
     for task, some in by_task(rows).items():

@@ -28,7 +28,7 @@ _TESTS = {"McNemar's test": "McNemar's exact test, as every example counts 0 or 
           PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common"}
 _NOTES = (
     "Interval of a figure: percentile bootstrap over the examples. Baseline: the best figure without learning; "
-    "ceiling: that of the best outputs that training data can tell; reached: the share of the way from one to the "
+    "ceiling: that of the best possible outputs; reached: the share of the way from one to the "
     "other. Failures in percent of outputs. Core: encoder and decoder stack; own: front-end, embeddings, output and "
     "heads. Repeated: a block of symbols three times in a row or more often, and more often than in the reference. "
     "Decoding is measured one run after the other on this machine, from text to prediction.",
@@ -56,7 +56,7 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
                      json: Path | None = None, printed: Path | None = None) -> None:
     """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs, too, or as printed."""
     if printed is not None:
-        write_tables(printed, [("What was reached", QUALITY, _quality(rows)), ("What it cost", COST, _cost(rows)),
+        write_tables(printed, [("Results", QUALITY, _quality(rows)), ("Cost", COST, _cost(rows)),
                                ("Models and failures", MODELS, _models(rows)), ("Tests", PAIRS, _pairs(pairs))])
     if html is not None:
         atomic_write_text(html, _page(rows, pairs))

@@ -131,8 +131,9 @@ def on_training(losses: Sequence[dict[str, Any]], figures: Sequence[Sequence[Any
     """
     said = []
     if len(figures) > 1 and len({point[3] for point in figures}) == 1:
-        said.append(f"The metric has the same value at all {len(figures)} validations, so that it tells no checkpoints "
-                    "apart: the one of the lowest validation loss is kept" + (f" (update {best:,})." if best else "."))
+        said.append(f"The metric has the same value at all {len(figures)} validations, so that it cannot rank the "
+                    "checkpoints: the one with the lowest validation loss is kept"
+                    + (f" (update {best:,})." if best else "."))
     for one in losses:
         values = [(point[3], point[0]) for point in one["points"]]
         if one.get("dashed") and len(values) >= 3 and values[-1][0] > 1.05 * min(values)[0] > 0:
@@ -167,7 +168,7 @@ def on_comparison(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[st
             said.append((f", {other} {mean(of_task[other]):.2f}: {verdict}. ", False))
         else:
             said.append((f", ahead of {ahead} of {len(others)} others (each p < {LEVEL}, {tested_by}). " if ahead else
-                         f"; no test shows it ahead of any of {len(others)} others. ", False))
+                         f"; not significantly ahead of any of {len(others)} others. ", False))
     if len(contested) > 3:
         said.append((f"The {len(contested) - 3} other tasks follow below. " if len(contested) > 4
                      else "One more task follows below. ", False))

@@ -68,7 +68,7 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     async def example(request: Request) -> Response:
         run, number = _named(runs, request), request.query_params.get("number", "")
         if not number.isdecimal() or len(number) > 3 or int(number) >= len(run.files):
-            raise Refused(404, "there is no such example", expected="run and number as GET /api/runs counts them")
+            raise Refused(404, "there is no such example", expected="run and number as listed by GET /api/runs")
         return Response(run.files[int(number)], media_type="audio/wav" if run.takes == "sound" else "image/png")
 
     async def predict(request: Request) -> Response:
@@ -194,8 +194,8 @@ async def _refused(_: Request, error: Refused) -> Response:
 
 
 async def _no_page(request: Request, error: HTTPException) -> Response:
-    return _refusal(Refused(error.status_code, "there is nothing at this address" if error.status_code == 404 else
-                            f"{request.method} is not answered here", expected="an address that /docs names"))
+    return _refusal(Refused(error.status_code, "there is no page at this address" if error.status_code == 404 else
+                            f"{request.method} is not supported here", expected="an address listed in /docs"))
 
 
 async def _failed(_: Request, error: Exception) -> Response:

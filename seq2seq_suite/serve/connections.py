@@ -1,4 +1,4 @@
-"""The HTTP server: what it takes of connections, and how it ends."""
+"""The HTTP server: its limits on connections, and its shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server takes at most, and what it answers where it takes no more."""
+"""Limits of a server, and the errors that it answers beyond them."""
 
 from __future__ import annotations
 

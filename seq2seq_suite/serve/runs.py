@@ -85,25 +85,25 @@ class OpenRun:
         return ""
 
     def report(self) -> str:
-        """The page of the run, made anew: a page that lies in a directory may have any script."""
+        """The page of the run, rendered again: a stored page could contain any script."""
         return report_page(self.run.path)
 
     def _opened(self, asked: Asked) -> LoadedRun:
-        """The run as a request wants it to search; raises ConfigError for what has no effect."""
+        """The run with a request's search settings; raises ConfigError for settings without effect."""
         opened, settings = self.run.opened, asked.settings
         api.check_n_best(self.run.config, asked.n_best)
         if not settings:
             return opened
         if asked.beam is not None and "search.sampling" in settings:
             raise Refused(422, "a beam, and sampling by temperature, top_p or seed", expected="one of them",
-                          remedy="leave the beam or the others out")
+                          remedy="remove the beam or the others")
         api.read_config(self.run.config, settings)
         options = opened.predictor.options.changed(**{key.removeprefix("search."): value
                                                       for key, value in settings.items()})
         return replace(opened, predictor=replace(opened.predictor, options=options))
 
     def example(self, *, text: str | None, question: str | None, context: str | None) -> Example:
-        """What a request in JSON asks about.
+        """The input of a request in JSON.
 
         Raises:
             Refused: the run takes something else.
@@ -124,7 +124,7 @@ class OpenRun:
         return self.run.example(text, file="request")
 
     def from_bytes(self, content: bytes) -> Example:
-        """What a file of sound or a picture asks about; it is never written under a name that a request gives.
+        """The input from a sound file or a picture; it is never stored under a name from the request.
 
         Raises:
             Refused: the run takes no files, or the file is too large once it is unpacked.

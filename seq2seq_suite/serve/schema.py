@@ -1,4 +1,4 @@
-"""The JSON interface: what is asked, what is answered, and the document that says so."""
+"""The JSON interface: requests, responses, and the OpenAPI document that describes them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from seq2seq_suite.serve.limits import MOST_OUTPUTS, Limits, Refused
 
 
 class Asked(BaseModel):
-    """How to answer."""
+    """Options of a request."""
 
     model_config = ConfigDict(extra="forbid")
     run: str | None = Field(None, description="A run's name; not needed where one run is open.")
     task: str | None = Field(None, description="A task, in place of the run's name, where one run has it.")
     n_best: int = Field(1, ge=1, le=MOST_OUTPUTS, description="How many outputs, best first.")
-    trace: bool = Field(False, description="Also tell how the output came about, step by step.")
-    inspect: bool = Field(False, description="Also tell what the model looked at, and how sure it was.")
+    trace: bool = Field(False, description="Return the decoder's steps, too.")
+    inspect: bool = Field(False, description="Return attention and probabilities, too.")
     beam: int | None = Field(None, ge=1, le=MOST_OUTPUTS, description="Beam size; 1 is greedy.")
-    temperature: float | None = Field(None, ge=0.01, le=10.0, description="Sample, logits divided by it.")
-    top_p: float | None = Field(None, gt=0.0, le=1.0, description="Sample from the likeliest symbols up to this "
-                                "probability.")
+    temperature: float | None = Field(None, ge=0.01, le=10.0, description="Sample; the logits are divided by this.")
+    top_p: float | None = Field(None, gt=0.0, le=1.0, description="Sample from the most probable symbols, up to "
+                                "this total probability.")
     seed: int | None = Field(None, ge=0, lt=2**31, description="Sample with this seed; 0 by default.")
 
     @property
@@ -37,10 +37,10 @@ class Asked(BaseModel):
 
 
 class Question(Asked):
-    """What to answer."""
+    """A request in JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: str | None = Field(None, description="A sentence, or a question and its context as `predict` takes them.")
+    text: str | None = Field(None, description="A sentence, or a question and its context in the form of `predict`.")
     question: str | None = Field(None, description="A question.")
     context: str | None = Field(None, description="The text that the question is about.")
 
@@ -49,23 +49,23 @@ class Output(BaseModel):
     """One output."""
 
     text: str = Field(description="On one line, as `predict` prints it.")
-    score: float | None = Field(description="What it was ranked by, higher is better.")
+    score: float | None = Field(description="Score of the search; higher is better.")
     drawn: str = Field(description="For a person at a terminal; may span lines.")
-    shown: dict[str, Any] = Field(description="The same for the drawing that the run names.")
+    shown: dict[str, Any] = Field(description="Data for the run's drawing.")
 
 
 class Answer(BaseModel):
-    """What a run makes of an input."""
+    """A run's prediction for an input."""
 
     run: str
     task: str
     outputs: list[Output]
     source: dict[str, Any] = Field(description="The input for the drawing; empty for files.")
-    unknown: list[str] = Field(description="Words of the input that the training data did not have.")
-    milliseconds: float = Field(description="Of the prediction, without waiting.")
+    unknown: list[str] = Field(description="Words of the input that are not in the training data.")
+    milliseconds: float = Field(description="Time of the prediction, without waiting in the queue.")
     trace: dict[str, Any] | None = Field(None, description=(
         "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which of "
-        "them it wrote; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."))
+        "them it predicted; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."))
     inspection: dict[str, Any] | None = Field(None, description=(
         "`source` and `target`, names of positions; `pieces` of the output, [symbol, p, [[other, p], ...]]; "
         "`hypotheses`, [text, score]; `attention` by part: layers, heads, rows, columns and `values`, base64 of a byte "
@@ -82,13 +82,13 @@ class RunFacts(BaseModel):
     strategy: str
     drawing: str
     n_best: int = Field(description="Most outputs of an input.")
-    controls: list[str] = Field(description="What of the search a request may change: beam, sampling.")
-    score: str = Field(description="Its primary metric on the first split of its summary; may be empty.")
+    controls: list[str] = Field(description="Search settings that a request may change: beam, sampling.")
+    score: str = Field(description="Primary metric on the first split of the summary; may be empty.")
     examples: list[str] = Field(description="Inputs to try; for files GET /api/examples has them.")
 
 
 class Runs(BaseModel):
-    """What is open."""
+    """The open runs."""
 
     runs: list[RunFacts]
     waiting: int = Field(description="Requests that wait or are computed.")
@@ -96,7 +96,7 @@ class Runs(BaseModel):
 
 
 class Message(BaseModel):
-    """What is wrong."""
+    """The parts of an error message."""
 
     what: str
     expected: str
@@ -104,7 +104,7 @@ class Message(BaseModel):
 
 
 class Failure(BaseModel):
-    """An answer that is none."""
+    """An error."""
 
     error: Message
 
@@ -147,7 +147,8 @@ def document(limits: Limits) -> dict[str, Any]:
         return {"description": text, "content": {"application/json": {"schema": schema[model]}}}
 
     failures = {str(status): content(Failure, text) for status, text in (
-        (400, "The body is not JSON."), (403, "Not asked from this machine's own pages."), (404, "No such run."),
+        (400, "The body is not JSON."), (403, "The request does not come from a page of this server."),
+        (404, "No such run."),
         (413, f"More than {limits.body:,} bytes of JSON or {limits.file:,} of a file, or a recording or a picture too "
               "large."),
         (415, "Wrong input type."), (422, "Invalid input for this run."),
@@ -164,10 +165,10 @@ def document(limits: Limits) -> dict[str, Any]:
                 "summary": "Predict from text", "responses": answered,
                 "requestBody": {"required": True, "content": {"application/json": {"schema": schema[Question]}}}}},
             "/api/predict/file": {"post": {
-                "summary": "Predict from a file of sound or a picture: its bytes are the body",
+                "summary": "Predict from a sound file or a picture, sent as the body",
                 "parameters": options, "responses": answered,
                 "requestBody": {"required": True, "content": {"application/octet-stream": {}}}}},
-            "/api/runs": {"get": {"summary": "What is open", "responses": {"200": content(Runs, "The runs.")}}},
+            "/api/runs": {"get": {"summary": "List the open runs", "responses": {"200": content(Runs, "The runs.")}}},
             "/report": {"get": {
                 "summary": "The page of a run", "parameters": [
                     {"name": "run", "in": "query", "required": True, "schema": {"type": "string"}}],

@@ -48,7 +48,7 @@ class Worker:
             return answer.result()
         answer.cancel()
         if self._ended.done():
-            raise Refused(503, "the server ends", expected="a server that runs", remedy="start it again")
+            raise Refused(503, "the server is shutting down", expected="a running server", remedy="start it again")
         raise Refused(503, f"no answer within {self.seconds:g} seconds", expected="a shorter input, or less to do",
                       remedy="ask again, or start the server with a larger --seconds")
 

@@ -29,8 +29,8 @@ COMPOSED = "composed"  # the split made from the test split's recordings
 _KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),
           "insertion": ("inserted", "inserted")}  # as word_errors names them; on pages, and their colour
 _FACTS = (("speaker", "By speaker", "speaker", 0), ("rate", "By speaking rate", "words a minute", 20),
-          ("noise", "By noise", "dB over the noise", 5))
-_WHO = "Who, and when, is misheard?"
+          ("noise", "By noise", "signal-to-noise ratio in dB", 5))
+_WHO = "When do recognition errors occur?"
 _MISHEARD = 12  # pairs of words in the table
 _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
 
@@ -216,5 +216,5 @@ def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str
     pairs = Counter((spoken, output) for found in errors for kind, spoken, output in found if kind == "substitution")
     if not pairs:
         return []
-    return [panel("table", "Words misheard most", "Which words are taken for others?",
+    return [panel("table", "Words misrecognised most", "Which words are confused with others?",
                   columns=["said", "heard", "times"], rows=[[*two, n] for two, n in pairs.most_common(_MISHEARD)])]

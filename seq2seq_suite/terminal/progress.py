@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 _SOON = 10.0  # seconds until a line names what takes so long
-_SHOWN_FIGURES, _NOTHING = 4, "n/a (no target fits the positions)"  # of a validation, so that its line fits; of a loss
+_SHOWN_FIGURES, _NOTHING = 4, "n/a (no target fits)"  # of a validation, so that its line fits; of a loss
 
 if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
     from rich.console import Console, RenderableType

@@ -121,4 +121,4 @@ def test_a_loss_of_nothing_is_no_number(tmp_path, kind, capsys):
     assert [row[name] for row in rows if row["split"] == "validation"] == [None]
     assert all(row[name] > 0.0 for row in rows if row["split"] == "train")
     Progress(2).update(1, fraction=0.5, loss=math.nan, tokens_per_second=1.0, learning_rate=1.0)
-    assert "loss n/a (no target fits the positions)" in capsys.readouterr().out
+    assert "loss n/a (no target fits)" in capsys.readouterr().out

@@ -92,7 +92,7 @@ def test_names_are_text_and_never_markup(opened, gallery):
 
 
 @pytest.mark.parametrize("panel, said", [
-    ({"kind": "odd"}, "This chart is not known."), ({"kind": "dots", "series": []}, "There are no values to draw."),
+    ({"kind": "odd"}, "Unknown kind of chart."), ({"kind": "dots", "series": []}, "There are no values to draw."),
     ({"kind": "lines", "series": [{"name": "", "points": [[1, None]]}]}, "There are no values to draw.")])
 def test_a_panel_without_anything_to_draw_says_so(opened, gallery, panel, said):
     page = opened(gallery)

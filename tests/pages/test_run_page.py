@@ -106,7 +106,7 @@ def test_filters_choose_examples_and_search_finds_words(opened, report):
     assert items.count() == 60
     page.locator("#examples select").select_option("")
     page.locator("#examples input").fill("speaker nothing has this")
-    assert page.locator("text=No output fits.").count() == 1
+    assert page.locator("text=No output matches.").count() == 1
     page.locator("#examples button", has_text="Show all").click()
     assert items.count() == 90
     page.locator("#examples input").fill("source 13 cat")
@@ -167,7 +167,7 @@ def test_a_page_is_small_and_asks_nothing_of_the_network(opened, browser, report
 def test_an_old_run_says_what_is_missing_and_how_to_add_it(opened, old):
     page = opened(old)
     assert "evaluate" in page.locator("#examples .state code").text_content()
-    assert "has not come to its end" in page.locator(".lede").text_content()
+    assert "has not finished" in page.locator(".lede").text_content()
 
 
 def test_a_button_changes_between_light_and_dark(opened, report):

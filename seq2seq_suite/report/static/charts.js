@@ -18,8 +18,8 @@
 //                                       a table without cells has them in its rows
 //
 // dots with names on x stand in columns, or in rows where the names are long; dots with numbers on x stand on an axis.
-// strip: one bar of parts, a series each with the one point ["", value]; y is the unit, texts[0] what is told of each.
-// Each chart takes the focus; arrow keys go from value to value and tell the exact figures, as hovering does.
+// strip: one bar of parts, a series each with the one point ["", value]; y is the unit, texts[0] the tooltip of each.
+// Each chart takes the focus; arrow keys go from value to value and show the exact figures, as hovering does.
 const charts = (() => {
   const {s, h} = page;
   const LEFT = 48, GAP = 14, LEAST_SHARE = 0.05, LEAST_RATIO = 1.5;  // what an axis spans at least: of its largest value; from end to end of a logarithmic one
@@ -39,8 +39,8 @@ const charts = (() => {
   const exact = (value) => !finite(value) ? "–" : Number.isInteger(value) ? page.number(value, 0) : Math.abs(value) >= 1 ? page.number(value) : page.short(value);
   const shown = (value) => typeof value === "number" ? exact(value) : String(value);
 
-  /** What is told of a point. */
-  function told(panel, series, [x, y, low, high, n]) {
+  /** The text of a point's tooltip. */
+  function tooltip(panel, series, [x, y, low, high, n]) {
     const lines = [series.name ? `${series.name}, ${shown(x)}` : `${bare(panel.x)} ${shown(x)}`.trim(), `${bare(panel.y)} ${exact(y)}`.trim()];
     if (finite(low) && finite(high)) lines.push(`95 %: ${exact(low)} to ${exact(high)}`);
     if (finite(n)) lines.push(`n ${page.number(n, 0)}`);
@@ -152,7 +152,7 @@ const charts = (() => {
     return s("svg", {width, height, tabindex: 0, role: "img", "aria-label": [panel.title, bare(panel.y) && `${panel.y} by ${panel.x}`].filter(Boolean).join(": ") || "chart"});
   }
 
-  /** Tells the value that is nearest to the pointer, or that the arrow keys have reached; spots are {x, y, text}. */
+  /** Shows the value nearest to the pointer, or the one that the arrow keys have reached; spots are {x, y, text}. */
   function hear(svg, spots, across) {
     if (!spots.length) return;
     const ring = s("circle", {r: 8, style: "fill:none;stroke:var(--ink);stroke-width:1.4;visibility:hidden"});
@@ -200,7 +200,7 @@ const charts = (() => {
     const all = panel.series.map((series) => ({...series, points: series.points.filter(([x, y]) => finite(x) && finite(y)
       && (!panel.log || y > 0) && (!panel.logX || x > 0))}));
     const points = all.flatMap((series) => series.points);
-    if (!points.length) return nothing(element);
+    if (!points.length) return noValues(element);
     return fitted(element, panel, (width) => {
       const line = kind === "lines", ended = line && width >= 420 && (panel.series.length > 1 || panel.right) && panel.series.length <= 8;
       const right = ended ? panel.right ?? Math.max(...all.map((series) => wide(series.name))) + 16 : 12;
@@ -239,7 +239,7 @@ const charts = (() => {
         }
         series.points.forEach((point, number) => {
           const [a, b] = at[number], n = point[4];
-          spots.push({x: a, y: b, text: told(panel, series, point)});
+          spots.push({x: a, y: b, text: tooltip(panel, series, point)});
           if (finite(point[2]) && finite(point[3]) && (!line || series.marks)) interval(svg, y(point[2]), y(point[3]), a, style, true, [top, bottom]);
           if (!line || series.marks || at.length === 1) {
             const size = kind === "scatter" && finite(n) && most > 1 ? 1.6 + 6 * Math.sqrt(n / most) : 3.6;
@@ -265,7 +265,7 @@ const charts = (() => {
     return names;
   }
 
-  function nothing(element) {
+  function noValues(element) {
     const note = h("p", {class: "note"}, "There are no values to draw.");
     element.append(note);
     return note;
@@ -292,7 +292,7 @@ const charts = (() => {
 
   function dots(element, panel) {
     const found = groups(panel);
-    if (!found.length) return nothing(element);
+    if (!found.length) return noValues(element);
     if (found.every(([name]) => typeof name === "number")) return plane(element, panel, "dots");
     const points = found.flatMap(([, members]) => members.map(([, point]) => point));
     const [low, high] = range(points, panel), counts = sizes(found), bounded = points.some((point) => finite(point[2]));
@@ -321,7 +321,7 @@ const charts = (() => {
           const style = colour(panel.series[number], number), x = centre(place) + (number - (panel.series.length - 1) / 2) * apart;
           if (finite(point[2]) && finite(point[3])) interval(svg, y(point[2]), y(point[3]), x, style, true, [top, bottom]);
           svg.append(mark(x, y(point[1]), 4, number, style, bounded && !finite(point[2])));
-          spots.push({x, y: y(point[1]), text: told(panel, panel.series[number], point)});
+          spots.push({x, y: y(point[1]), text: tooltip(panel, panel.series[number], point)});
         }
       });
       if (panel.x) svg.append(label(width, bottom + (counts ? 50 : 35), panel.x, {"text-anchor": "end"}));
@@ -347,7 +347,7 @@ const charts = (() => {
           const style = colour(panel.series[number], number), y = middle + (number - (panel.series.length - 1) / 2) * 9;
           if (finite(point[2]) && finite(point[3])) interval(svg, x(point[2]), x(point[3]), y, style, false, [left, width - 10]);
           svg.append(mark(x(point[1]), y, 4, number, style, bounded && !finite(point[2])));
-          spots.push({x: x(point[1]), y, text: told(panel, panel.series[number], point)});
+          spots.push({x: x(point[1]), y, text: tooltip(panel, panel.series[number], point)});
         }
       });
       return [svg, spots, 1, key(panel, "mark")];
@@ -356,7 +356,7 @@ const charts = (() => {
 
   function bars(element, panel) {
     const found = groups(panel);
-    if (!found.length) return nothing(element);
+    if (!found.length) return noValues(element);
     const totals = new Map((panel.totals ?? []).map((point) => [point[0], point]));
     return fitted(element, panel, (width) => {
       const sum = (members) => members.reduce((total, [, point]) => total + point[1], 0);
@@ -376,13 +376,13 @@ const charts = (() => {
           const [from, to] = [x(start), x(start + point[1])];
           svg.append(s("rect", {x: Math.min(from, to), y, width: Math.max(Math.abs(to - from), 1), height: thick - 2, style: `fill:${style}`}));
           if (finite(point[2]) && finite(point[3])) interval(svg, x(point[2]), x(point[3]), y + thick / 2 - 1, "var(--ink)", false, [left, width - right]);
-          spots.push({x: (from + to) / 2, y: y + thick / 2 - 1, text: told(panel, series, point)});
+          spots.push({x: (from + to) / 2, y: y + thick / 2 - 1, text: tooltip(panel, series, point)});
           if (panel.stacked) start += point[1];
           else svg.append(label(Math.max(from, to, finite(point[3]) ? x(point[3]) : 0) + 6, y + thick - 4, figure(point[1]), {class: "tiny"}));
         }
         const [, , from, to] = totals.get(name) ?? [];
         if (finite(from) && finite(to)) interval(svg, x(from), x(to), top + thick / 2 - 1, "var(--ink)", false, [left, width - right]);
-        if (totals.has(name)) spots.push({x: x(start), y: top + thick / 2 - 1, text: told(panel, {}, totals.get(name))});
+        if (totals.has(name)) spots.push({x: x(start), y: top + thick / 2 - 1, text: tooltip(panel, {}, totals.get(name))});
         if (panel.stacked) svg.append(label(Math.max(x(start), finite(to) ? x(to) : 0) + 6, top + thick - 3, figure(sum(members)), {class: "tiny"}));
       });
       svg.append(s("line", {class: "base", x1: x(0), x2: x(0), y1: 0, y2: 4 + found.length * tall - 4}));
@@ -393,7 +393,7 @@ const charts = (() => {
 
   function matrix(element, panel) {
     const values = panel.cells.flat().filter(finite), most = Math.max(1e-9, ...values.map(Math.abs));
-    if (!panel.rows.length || !panel.columns.length) return nothing(element);
+    if (!panel.rows.length || !panel.columns.length) return noValues(element);
     return fitted(element, panel, (width) => {
       const names = Math.min(Math.max(...panel.rows.map((name) => wide(String(name))), panel.y ? wide(panel.y) : 0), width * 0.34), left = names + 10;
       const heads = panel.columns.map((name) => cut(String(name), 110)), tilt = Math.max(...heads.map((name) => wide(name)));
@@ -427,7 +427,7 @@ const charts = (() => {
   function strip(element, panel) {
     const parts = panel.series.map((series, place) => ({name: series.name, value: series.points[0]?.[1], style: colour(series, place)})).filter((part) => part.value > 0);
     const sum = parts.reduce((total, part) => total + part.value, 0);
-    if (!sum) return nothing(element);
+    if (!sum) return noValues(element);
     const text = (part) => `${part.name} ${part.text ?? exact(part.value)}${panel.y ? " " + panel.y : ""}`;
     parts.forEach((part) => { part.text = panel.texts?.[0]?.[panel.series.findIndex((series) => series.name === part.name)]; });
     return fitted(element, panel, (width) => {
@@ -462,7 +462,7 @@ const charts = (() => {
     const place = h("div", {class: "panel"}, one.title ? h("h3", {}, one.title) : null, one.question ? h("p", {class: "note"}, one.question) : null);
     element.append(place);
     if (Object.hasOwn(kinds, one.kind)) kinds[one.kind](place, one);
-    else place.append(page.missing("This chart is not known.", `Its kind is “${one.kind}”.`));
+    else place.append(page.missing("Unknown kind of chart.", `Its kind is “${one.kind}”.`));
     if (one.note) place.append(h("p", {class: "note"}, one.note));
     return place;
   }

@@ -39,7 +39,7 @@
       const place = h("div", {class: tasks.length === 1 ? "" : "half"}), unit = axes.find(([value]) => value === axis)?.[1];
       const series = one.series.map((each, place) => ({name: each.name, role: colours[place % 6], marks: each.points.length < 30,
         points: each.points.filter((point) => finite(point[axis])).map((point) => [point[axis], point[3]])})).filter((each) => each.points.length);
-      if (!series.length) place.append(h("h3", {}, task(one.task)), page.missing("No validation was recorded.", "Runs write it to metrics.jsonl while they train."));
+      if (!series.length) place.append(h("h3", {}, task(one.task)), page.missing("No validation was recorded.", "A run records it in metrics.jsonl while it trains."));
       else requestAnimationFrame(() => charts.panel(place, {kind: "lines", title: task(one.task), x: unit, rangeX: [0, end()], y: one.metric, series, note: one.left_out ? `${one.left_out} more runs are left out.` : ""}));
       return place;
     }));
@@ -48,7 +48,7 @@
 
   sections.times = (element, tasks) => {
     choosing(element, tasks, (place, one) => {
-      if (!one.quality.series.length) return place.append(page.missing("No run was timed.", "It is measured unless --no-speed is given, where the runs' data and weights are there."));
+      if (!one.quality.series.length) return place.append(page.missing("No run was timed.", "compare measures the time unless --no-speed is given; it needs the runs' data and weights."));
       const grid = h("div", {class: "grid"}, h("div", {class: "two-thirds"}), h("div", {class: "third"}));
       place.append(grid);
       charts.panel(grid.firstChild, one.quality);
@@ -64,12 +64,12 @@
       if (!found) return h("td", {}, "");
       const [difference, verdict, test] = found;
       const shown = h("td", {tabindex: 0, class: ["better", "worse"].includes(verdict) ? verdict : ""}, page.number(difference, 2, true));
-      return page.tells(shown, `${page.number(difference, 2, true)}: ${verdict}\n${test}`);
+      return page.tooltip(shown, `${page.number(difference, 2, true)}: ${verdict}\n${test}`);
     };
     place.append(h("p", {class: "note"}, one.metric), h("div", {class: "scroll", tabindex: 0}, h("table", {class: "tests"},
       h("tr", {}, h("th", {}, "row − column"), one.columns.map((name) => h("th", {scope: "col"}, name))),
       one.rows.map((name, row) => h("tr", {}, h("td", {}, name), one.cells[row].map(cell))))),
-    h("p", {class: "key"}, h("span", {}, h("span", {class: "swatch better"}), "row is better"), h("span", {}, h("span", {class: "swatch worse"}), "row is worse"), h("span", {}, h("span", {class: "swatch", style: "background:var(--empty)"}), "no test shows a difference")));
+    h("p", {class: "key"}, h("span", {}, h("span", {class: "swatch better"}), "row is better"), h("span", {}, h("span", {class: "swatch worse"}), "row is worse"), h("span", {}, h("span", {class: "swatch", style: "background:var(--empty)"}), "not significant")));
     save.table(place.querySelector("table"));
   });
 

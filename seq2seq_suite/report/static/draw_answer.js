@@ -1,5 +1,5 @@
-// A question over its context, in which the right answer and the output are marked where they stand; where the run was looked into,
-// the shade of a sentence or of a word grows with the attention that the answer gave it.
+// A question over its context, in which the right answer and the output are marked where they stand; if attention is recorded,
+// the shade of a sentence or of a word grows with the attention that it receives from the answer.
 drawings.answer = (element, {prediction, reference, shown_source: source, inspection}, {without_reference: bare = false} = {}) => {
   const {h} = page, parts = (text) => String(text ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const found = prediction?.answers?.[0] ?? prediction?.text ?? "", gold = reference ? reference.answers ?? [reference.text] : null;
@@ -45,8 +45,8 @@ drawings.answer = (element, {prediction, reference, shown_source: source, inspec
       return [each ? h("span", {style: shade(each[place], most)}, said) : said, " "];
     }));
   })), h("h3", {}, "Answer"), said);
-  if (!marked) element.append(h("p", {class: "small"}, "Neither stands in the context word for word."));
-  if (seen) element.append(h("p", {class: "small"}, "The shade grows with the attention that the answer's words gave, mean of the last layer's heads."));
-  element.append(h("p", {class: "key"}, h("span", {}, h("span", {class: "found"}, "word"), gold ? "the right answer, given" : "the answer"),
-    gold ? h("span", {}, h("span", {class: "wrong"}, "word"), "given, not right") : "", gold ? h("span", {}, h("span", {class: "missed"}, "word"), "right, not given") : ""));
+  if (!marked) element.append(h("p", {class: "small"}, "Neither occurs verbatim in the context."));
+  if (seen) element.append(h("p", {class: "small"}, "Shade: attention from the answer's words, mean over the heads of the last layer."));
+  element.append(h("p", {class: "key"}, h("span", {}, h("span", {class: "found"}, "word"), gold ? "right answer" : "the answer"),
+    gold ? h("span", {}, h("span", {class: "wrong"}, "word"), "wrong answer") : "", gold ? h("span", {}, h("span", {class: "missed"}, "word"), "right answer, missed") : ""));
 };

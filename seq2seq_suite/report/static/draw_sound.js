@@ -1,4 +1,4 @@
-// A recording: its spectrogram, what CTC reads where, a player, and the transcript beside the reference.
+// A recording: its spectrogram, CTC output per frame, a player, and the transcript beside the reference.
 drawings.sound = (element, {prediction, reference, shown_source: source, inspection}, {without_reference: bare = false} = {}) => {
   const {h} = page, found = prediction?.text ?? "", gold = reference?.text ?? null;
   if (!bare && source?.values) {
@@ -10,8 +10,8 @@ drawings.sound = (element, {prediction, reference, shown_source: source, inspect
     }
     pen.putImageData(picture, 0, 0);
     const place = h("div", {class: "sound"}, canvas), names = (ends ?? []).map(([name]) => name);
-    if (names.length) place.append(h("div", {class: "path", "aria-label": "what CTC reads"}, names.map((name, at) => name && name !== names[at - 1] ? h("span", {style: `left:${100 * (at + 0.5) / names.length}%`}, name.trim() || "\u2423") : "")));
-    element.append(place, h("p", {class: "small"}, `${page.number(seconds, 2)} seconds, mel bands from low to high${names.length ? "; below them, what CTC reads where" : ""}`));
+    if (names.length) place.append(h("div", {class: "path", "aria-label": "CTC output per frame"}, names.map((name, at) => name && name !== names[at - 1] ? h("span", {style: `left:${100 * (at + 0.5) / names.length}%`}, name.trim() || "\u2423") : "")));
+    element.append(place, h("p", {class: "small"}, `${page.number(seconds, 2)} seconds, mel bands from low to high${names.length ? "; below them, CTC output per frame" : ""}`));
   }
   if (!bare && source?.sound) element.append(h("audio", {controls: "", preload: "metadata", src: source.sound, "aria-label": "the recording"}));
   if (gold === null) return element.append(h("p", {}, found || h("span", {class: "note"}, "nothing")));

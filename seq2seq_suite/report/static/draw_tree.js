@@ -46,7 +46,7 @@ drawings.tree = (element, {prediction, reference}, {without_reference: bare = fa
       if (!marked.has(node)) return texts.push(label);
       const width = wide(node.label, "12px") + 12;
       label.setAttribute("style", `fill:var(--${role}); font-weight:650` + (role === "wrong" ? "; text-decoration:underline wavy 1px" : ""));
-      texts.push(page.tells(s("g", {tabindex: 0, "aria-label": `${node.label}, ${role === "wrong" ? "not in the reference" : "missed"}`},
+      texts.push(page.tooltip(s("g", {tabindex: 0, "aria-label": `${node.label}, ${role === "wrong" ? "not in the reference" : "missed"}`},
         s("rect", {x: x - width / 2, y: y(level) - 14, width, height: HIGH, rx: 3, fill: role === "wrong" ? "var(--wrong-f)" : "none",
           stroke: `var(--${role})`, "stroke-dasharray": role === "missed" ? "4 3" : "none"}), label),
       `${node.label}: ${role === "wrong" ? "the reference has no such bracket" : "the output lacks this bracket"}`));

@@ -1,4 +1,4 @@
-// How a model came to an output: which words it looked at, how sure it was, what else was near, and how the decoder got there.
+// How a model produced an output: attention, probabilities, alternatives and the steps of the decoder.
 // inspection.show(element, record, options) draws a record of `inspection/SPLIT.json`.
 // inspection.open(split, row) chooses a record in the section `inside`, which has the files by split.
 const inspection = (() => {
@@ -43,8 +43,8 @@ const inspection = (() => {
   const range = (count) => Array.from({length: count}, (_, number) => number);
   const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-  /** What the output's words looked at: {names, weight(layer, head, row, column)}; a decoder-only model's source is in its own past. */
-  function looked(record) {
+  /** Attention from output to source: {names, weight(layer, head, row, column)}; a decoder-only model's source is part of its prefix. */
+  function sourceAttention(record) {
     const {cross, decoder} = record.attention;
     if (cross) return {packed: cross, names: record.source, weight: unpack(cross)};
     if (decoder && record.source.length && decoder.columns > decoder.rows)
@@ -58,13 +58,13 @@ const inspection = (() => {
   // -- alignment ---------------------------------------------------------------------------------------------------
 
   function alignment(element, record) {
-    const found = looked(record);
+    const found = sourceAttention(record);
     if (!found) return;
     const {layers, heads} = found.packed, source = words(found.names), at = places(record);
     const target = words(outputs(record)).filter((one) => !one.special);
     if (!target.length) return;
-    const drawing = h("div", {class: "scroll"}), hint = "Hover over a word or focus it: lines lead to the words that it looked at.";
-    const told = h("p", {class: "note told", role: "status"}, hint), tell = (text) => { told.textContent = text ?? hint; };
+    const drawing = h("div", {class: "scroll"}), hint = "Hover over a word or focus it to see the words that it attends to.";
+    const status = h("p", {class: "note status", role: "status"}, hint), tell = (text) => { status.textContent = text ?? hint; };
     const choices = [["mean", `layer ${layers}, mean of all heads`], ...range(layers * heads).map((number) =>
       [String(number), `layer ${Math.floor(number / heads) + 1}, head ${number % heads + 1}`])];
     let chosen = "mean";
@@ -77,7 +77,7 @@ const inspection = (() => {
       drawing.replaceChildren(lines(width, source, target, weights, record, tell));
     };
     element.append(h("h3", {}, "Attention from output to source"),
-      h("div", {class: "row"}, page.select("attention of", choices, chosen, (value) => { chosen = value; draw(Math.floor(drawing.getBoundingClientRect().width)); })), drawing, told);
+      h("div", {class: "row"}, page.select("attention of", choices, chosen, (value) => { chosen = value; draw(Math.floor(drawing.getBoundingClientRect().width)); })), drawing, status);
     page.fitted(drawing, draw);
   }
 
@@ -117,8 +117,8 @@ const inspection = (() => {
         word.classList.toggle("lit", there);
       }
     };
-    const likely = (values, names) => values.map((value, place) => [value, names[place].text]).sort((a, b) => b[0] - a[0]).slice(0, 3)
-      .filter(([value]) => value >= 0.01).map(([value, text]) => `${text} (${percent(value)})`).join(", ") || "nothing in particular";
+    const attended = (values, names) => values.map((value, place) => [value, names[place].text]).sort((a, b) => b[0] - a[0]).slice(0, 3)
+      .filter(([value]) => value >= 0.01).map(([value, text]) => `${text} (${percent(value)})`).join(", ") || "no word in particular";
     const word = (one, place, side) => {
       const y = side ? 150 : 34, empty = !side && bare;
       const share = side && record.pieces.length ? one.places.reduce((product, piece) => product * record.pieces[piece][1], 1) : null;
@@ -126,8 +126,8 @@ const inspection = (() => {
         s("rect", {x: one.x - one.size / 2 + 1, y: y - 17, width: one.size - 2, height: 25, rx: 4, style: share === null ? null : unsure(share).replace("background", "fill")}),
         empty ? (place % 5 ? null : s("text", {x: one.x, y, "text-anchor": "middle", class: "tiny"}, one.text.replace(" s", "")))
           : s("text", {x: one.x, y, "text-anchor": "middle", class: one.special ? "word-text" : "ink word-text"}, one.text));
-      const text = () => side ? `${one.text}${share === null ? "" : `, probability ${percent(share)},`} looked at ${likely(weights[place], source)}.`
-        : `${one.text} was looked at by ${likely(weights.map((row) => row[place]), target)}.`;
+      const text = () => side ? `${one.text}${share === null ? "" : `, probability ${percent(share)},`} attends to ${attended(weights[place], source)}.`
+        : `${one.text} is attended by ${attended(weights.map((row) => row[place]), target)}.`;
       for (const name of ["mouseenter", "focus"]) group.addEventListener(name, () => { light(side, place); tell(text()); });
       for (const name of ["mouseleave", "blur"]) group.addEventListener(name, () => { light(side, null); tell(); });
       return group;
@@ -141,56 +141,56 @@ const inspection = (() => {
   function pieces(record) {
     const piece = (place) => {
       const [name, share, others] = record.pieces[place];
-      return page.tells(h("span", {class: "piece", tabindex: 0, style: unsure(share)}, plain(name)),
+      return page.tooltip(h("span", {class: "piece", tabindex: 0, style: unsure(share)}, plain(name)),
         [`${plain(name)} ${percent(share)}`, ...others.map(([other, p]) => `${plain(other)} ${percent(p)}`)].join("\n"));
     };
     const box = h("p", {class: "pieces"}, words(record.pieces.map(([name]) => name), true).map((one) => [h("span", {class: one.special ? "together soft" : "together"}, one.places.map(piece)), " "]));
-    return h("div", {}, h("h3", {}, "Symbols and what else was likely"),
-      h("p", {class: "note"}, "The shade grows as the model is less sure. Hover or focus tells the probability and the four likeliest others."), box);
+    return h("div", {}, h("h3", {}, "Symbols and alternatives"),
+      h("p", {class: "note"}, "Darker: lower probability. Hover over a symbol or focus it for its probability and the four most probable alternatives."), box);
   }
 
   function hypotheses(record) {
-    return h("details", {}, h("summary", {}, `The ${record.hypotheses.length} best outputs of a wider search`),
-      h("p", {class: "note"}, "Score of the search", record.reference === undefined ? "." : ", and what differs from the reference."),
+    return h("details", {}, h("summary", {}, `The ${record.hypotheses.length} best outputs of a wider beam`),
+      h("p", {class: "note"}, "Score of the search", record.reference === undefined ? "." : ", and differences from the reference."),
       record.reference === undefined ? null : texts.key(new Set(["wrong", "missed", "inserted"])),
       h("ol", {class: "nbest"}, record.hypotheses.map(([text, score]) => h("li", {}, h("span", {class: "small"}, page.number(score)),
         h("span", {}, record.reference === undefined ? text || "(empty)" : texts.line(record.reference, text))))));
   }
 
-  // -- the decoder's way -------------------------------------------------------------------------------------------
+  // -- steps of the decoder -------------------------------------------------------------------------------------------
 
-  const cell = (text, kind, told) => {
-    const one = h("span", {class: "cell " + kind, tabindex: told ? 0 : null}, text);
-    return told ? page.tells(one, told) : one;
+  const cell = (text, kind, tip) => {
+    const one = h("span", {class: "cell " + kind, tabindex: tip ? 0 : null}, text);
+    return tip ? page.tooltip(one, tip) : one;
   };
   const steps = (...rows) => h("div", {class: "steps"}, rows.map(([label, cells]) => h("div", {class: "step"}, h("span", {class: "small"}, label), h("p", {}, cells))));
   const key = (...entries) => h("p", {class: "key"}, entries.map(([kind, text]) => h("span", {}, cell("", kind + " swatch"), text)));
 
-  function way(record) {
-    const trace = record.trace, told = [];
+  function decoding(record) {
+    const trace = record.trace, parts = [];
     if (!trace) return null;
     const count = trace.passes?.length ?? 1, once = count === 1 ? "1 pass" : `${count} passes`;
-    const head = (name, how) => told.push(h("h3", {}, name), h("p", {class: "note"}, `${how} ${page.number(trace.milliseconds, 1)} ms in all.`));
+    const head = (name, how) => parts.push(h("h3", {}, name), h("p", {class: "note"}, `${how} ${page.number(trace.milliseconds, 1)} ms in all.`));
     if (trace.kind === "autoregressive" && trace.passes) {
       head("Left to right", `${once}, one symbol each.`);
-      told.push(steps(["symbols", trace.passes.map((one) => cell(plain(one.symbols[0]), "new", `after ${page.number(one.milliseconds, 1)} ms`))]));
+      parts.push(steps(["symbols", trace.passes.map((one) => cell(plain(one.symbols[0]), "new", `after ${page.number(one.milliseconds, 1)} ms`))]));
     } else if (trace.passes) {
-      head("All symbols at once", count > 1 ? `${once}; the least sure symbols are written again.` : `${once}.`);
-      if (count > 1) told.push(key(["new", "written in this pass"], ["old", "kept"], ["open", "written again in the next pass"]));
-      told.push(steps(...trace.passes.map((one, number) => [count > 1 ? `pass ${number + 1}` : "symbols", one.symbols.map((symbol, place) => {
+      head("All symbols at once", count > 1 ? `${once}; the least probable symbols are predicted again.` : `${once}.`);
+      if (count > 1) parts.push(key(["new", "predicted in this pass"], ["old", "kept"], ["open", "predicted again in the next pass"]));
+      parts.push(steps(...trace.passes.map((one, number) => [count > 1 ? `pass ${number + 1}` : "symbols", one.symbols.map((symbol, place) => {
         const again = trace.passes[number + 1]?.written[place], kind = one.written[place] ? "new" : "old";
         return cell(plain(symbol), again ? `${kind} open` : kind);
       })])));
     } else if (trace.frames) {
-      head("CTC", "1 pass; repetitions are merged, then blanks (–) left out.");
-      told.push(steps(["frames", trace.frames.map(([symbol, p], place) => cell(plain(symbol), !symbol ? "blank" : symbol === trace.frames[place - 1]?.[0] ? "old" : "new", `frame ${place + 1}: ${symbol ? plain(symbol) : "blank"} ${percent(p)}`))],
+      head("CTC", "1 pass; repeated symbols are merged, then blanks (–) removed.");
+      parts.push(steps(["frames", trace.frames.map(([symbol, p], place) => cell(plain(symbol), !symbol ? "blank" : symbol === trace.frames[place - 1]?.[0] ? "old" : "new", `frame ${place + 1}: ${symbol ? plain(symbol) : "blank"} ${percent(p)}`))],
         ["collapsed", trace.frames.filter(([symbol], place) => symbol && symbol !== trace.frames[place - 1]?.[0]).map(([symbol]) => cell(plain(symbol), "old"))]));
     } else if (trace.graph) {
-      head("A graph of words", `1 pass; of ${trace.graph.vertices.length} vertices ${trace.graph.path.length} are on the path that was taken.`);
-      told.push(graph(trace.graph));
+      head("Graph of words (DAG)", `1 pass; of ${trace.graph.vertices.length} vertices ${trace.graph.path.length} are on the chosen path.`);
+      parts.push(graph(trace.graph));
     } else return null;
-    if (trace.predicted_length !== undefined) told.push(h("p", {class: "note"}, `Predicted length ${trace.predicted_length}` + (trace.true === undefined ? "." : `, reference ${trace.true}.`)));
-    return h("div", {}, told);
+    if (trace.predicted_length !== undefined) parts.push(h("p", {class: "note"}, `Predicted length ${trace.predicted_length}` + (trace.true === undefined ? "." : `, reference ${trace.true}.`)));
+    return h("div", {}, parts);
   }
 
   /** Vertices on a line, those on the path with their symbols, and the path's links as arcs. */
@@ -204,11 +204,11 @@ const inspection = (() => {
       svg.append(s("path", {d: `M${a},${y - 15}C${a},${y - 15 - rise} ${b},${y - 15 - rise} ${b},${y - 15}`, fill: "none", stroke: "var(--predicted)", "stroke-width": 1.5}));
     });
     vertices.forEach(([symbol, p], place) => {
-      const [at, size] = centre[place], taken = on.has(place);
-      const group = s("g", {class: "word", tabindex: taken ? 0 : -1, role: "img", "aria-label": `vertex ${place + 1}: ${plain(symbol)}`},
-        taken ? [s("rect", {x: at - size / 2 + 2, y: y - 15, width: size - 4, height: 22, rx: 4, style: "fill: var(--predicted-f)"}), s("text", {x: at, y, "text-anchor": "middle", class: "ink", style: "font-size: 13px"}, plain(symbol))]
+      const [at, size] = centre[place], chosen = on.has(place);
+      const group = s("g", {class: "word", tabindex: chosen ? 0 : -1, role: "img", "aria-label": `vertex ${place + 1}: ${plain(symbol)}`},
+        chosen ? [s("rect", {x: at - size / 2 + 2, y: y - 15, width: size - 4, height: 22, rx: 4, style: "fill: var(--predicted-f)"}), s("text", {x: at, y, "text-anchor": "middle", class: "ink", style: "font-size: 13px"}, plain(symbol))]
           : [s("rect", {x: at - 6, y: y - 15, width: 12, height: 22, style: "fill: transparent"}), s("circle", {cx: at, cy: y - 4, r: 3, fill: "var(--rule-2)"})]);
-      svg.append(page.tells(group, `vertex ${place + 1}, ${taken ? "on the path" : "not taken"}\n${plain(symbol)} ${percent(p)}`));
+      svg.append(page.tooltip(group, `vertex ${place + 1}, ${chosen ? "on the path" : "not on the path"}\n${plain(symbol)} ${percent(p)}`));
     });
     return h("div", {class: "scroll"}, svg);
   }
@@ -252,7 +252,7 @@ const inspection = (() => {
           const name = `layer ${layer + 1}, head ${head + 1}`;
           const button = h("button", {type: "button", "aria-pressed": "false", "aria-label": `${PARTS[part]}, ${name}`, onclick() { open(this, layer, head); }},
             picture(packed, weight, layer, head, {width: 72, height: tall}).svg, h("span", {class: "tiny"}, `head ${head + 1}`));
-          return page.tells(button, name);
+          return page.tooltip(button, name);
         }))))));
     }
   }
@@ -309,7 +309,7 @@ const inspection = (() => {
     const beside = boxed ? [] : [record.reference === undefined || options.draw ? [] : [text("Reference", record.reference), text("Output", record.output ? texts.line(record.reference, record.output) : "")],
       record.hypotheses.length > 1 ? hypotheses(record) : []].flat(3);
     box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, beside.length ? h("div", {}, beside) : null));
-    const how = way(record);
+    const how = decoding(record);
     if (how) box.append(how);
     maps(box, record);
   }

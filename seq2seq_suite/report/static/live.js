@@ -1,4 +1,4 @@
-// The live page: type, speak or drop a picture, and see what each open run makes of it.
+// The live page: type, speak or drop a picture, and see what each open run predicts.
 sections.live = (element, state) => {
   const h = page.h, tasks = [...new Set(state.runs.map((run) => run.task))], of = (task) => state.runs.filter((run) => run.task === task);
   const takes = () => of(task)[0].takes, spoken = () => takes() === "sound", file = () => spoken() || takes() === "picture";
@@ -41,14 +41,14 @@ sections.live = (element, state) => {
       }}));
     if (takes() === "question") place.replaceChildren(write("question", "question", 1), write("context", "context", 2));
     else if (!file()) place.replaceChildren(write(of(task)[0].drawing === "surprise" ? "beginning" : "sentence", "text", 1));
-    else place.replaceChildren(h("p", {class: "note prompt"}, spoken() ? "Speak, or drop a file of sound here." : "Drop a picture here."));
+    else place.replaceChildren(h("p", {class: "note prompt"}, spoken() ? "Speak, or drop a sound file here." : "Drop a picture here."));
     for (const [name, text] of typed) for (const field of place.querySelectorAll(`[name=${name}]`)) field.value = text;
     const first = of(task).find((one) => one.examples.length);
     tries.replaceChildren(...(first ? [h("span", {class: "small"}, "try"), ...first.examples.map((text, number) =>
       h("button", {type: "button", onclick: () => tryOut(first, text, number)}, text.split("|||")[0]))] : []));
     others.replaceChildren();
-    results.replaceChildren(page.missing(file() ? "Nothing to look at yet." : "Nothing typed yet.", file() ?
-      (spoken() ? "Speak, choose a file, or take an example." : "Choose a picture, drop one, or take an example.") : "Type a sentence and press Enter, or choose one above."));
+    results.replaceChildren(page.missing(file() ? "No file yet." : "No text yet.", file() ?
+      (spoken() ? "Speak, choose a file, or use an example." : "Choose or drop a picture, or use an example.") : "Type a sentence and press Enter, or choose one above."));
     say();
   }
 
@@ -60,7 +60,7 @@ sections.live = (element, state) => {
     }
     const reply = await fetch("api/examples?" + new URLSearchParams({run: one.name, number})).catch(() => null);
     if (reply?.ok) take(await reply.blob(), text);
-    else fail({what: "The example cannot be read.", expected: "", remedy: "Is the server still there?"});
+    else fail({what: "The example cannot be read.", expected: "", remedy: "check that the server still runs"});
   }
 
   /** A recording or a picture becomes the input. */
@@ -100,18 +100,18 @@ sections.live = (element, state) => {
     throw {what: `The ${empty[0].name} is missing.`, expected: fields.map((field) => `a ${field.name}`).join(" and "), remedy: `fill in the field “${empty[0].name}”`};
   }
 
-  /** What of the search was changed, as far as a run knows it; without `one` all of it. */
+  /** The changed search settings, of a run only those that it supports. */
   function searched(one) {
     return Object.fromEntries([...search.children].filter((label) => !label.hidden && label.lastChild.value && (!one || one.controls.includes(label.dataset.control)))
       .map((label) => [label.lastChild.name, Number(label.lastChild.value)]));
   }
 
-  /** The address of what was asked, so that it can be asked again. */
+  /** The page's address with the input and the search settings. */
   function link(asked) {
     return "?" + new URLSearchParams({task, ...asked, ...searched()});
   }
 
-  /** Asks what the page's address asks. */
+  /** Runs the input of the page's address. */
   function linked() {
     const params = new URLSearchParams(location.search);
     if (!tasks.includes(params.get("task"))) return;
@@ -151,7 +151,7 @@ sections.live = (element, state) => {
       const now = await fetch("api/runs").then((reply) => reply.json()).catch(() => null);
       if (mine !== turn || !now) return;
       const before = Math.max(0, now.waiting - 1);
-      results.querySelector(".working span")?.replaceChildren(before ? `${before} before you.` : "");
+      results.querySelector(".working span")?.replaceChildren(before ? `${before} in the queue before yours.` : "");
       say(now.waiting);
     }, 400);
     const found = [];
@@ -201,7 +201,7 @@ sections.live = (element, state) => {
   function strangers(words) {
     const unknown = [...new Set(words)], one = unknown.length === 1;
     return unknown.length ? h("p", {class: "note unknown"}, h("b", {}, one ? "Unknown word: " : "Unknown words: "), unknown.map((word) => `“${word}”`).join(", "),
-      `. The training data did not have ${one ? "it" : "them"}.`, unknown.some((word) => /\w[.,;:!?]$/.test(word)) ? " Write a blank before punctuation." : "") : null;
+      `. Not in the training data.`, unknown.some((word) => /\w[.,;:!?]$/.test(word)) ? " Type a space before punctuation." : "") : null;
   }
 
   function title(run, found) {
@@ -212,7 +212,7 @@ sections.live = (element, state) => {
   /** The best output, drawn as the task draws it. */
   function output(one, answer) {
     const best = answer.outputs[0], target = h("div", {class: "output"});
-    if (!best) return page.missing("No output.", "The run found none.");
+    if (!best) return page.missing("No output.", "The search found none.");
     if (one.drawing !== "text" && drawings[one.drawing] && !file()) drawings[one.drawing](target, {source: answer.source.text, shown_source: answer.source, reference: null, prediction: best.shown}, {});
     else if (best.shown.boxes) boxes(target, best.shown.boxes);
     else target.append(best.drawn.includes("\n") ? h("div", {class: "scroll"}, h("pre", {}, best.drawn)) : h("p", {}, best.drawn));
@@ -228,15 +228,15 @@ sections.live = (element, state) => {
         page.s("rect", {x, y, width: right - x, height: bottom - y, fill: "none", stroke: "var(--predicted)", "stroke-width": 2 * unit}),
         page.s("text", {x, y: Math.max(12 * unit, y - 3 * unit), style: `font-size:${12 * unit}px; fill:var(--predicted); paint-order:stroke; stroke:var(--paper); stroke-width:${3 * unit}px`},
           `${label} ${page.number(100 * score, 0)} %`)]));
-      said.textContent = `${sure.length} of ${found.length} boxes have a confidence of ${slider.value} % or more.`;
+      said.textContent = `${sure.length} of ${found.length} boxes have a probability of ${slider.value} % or more.`;
     };
     const slider = h("input", {type: "range", min: 0, max: 100, value: 50, oninput: draw});
     image.addEventListener("load", draw);
-    target.append(h("div", {class: "framed"}, image, over), h("div", {class: "row"}, h("label", {}, "least confidence", slider), said));
+    target.append(h("div", {class: "framed"}, image, over), h("div", {class: "row"}, h("label", {}, "lowest probability", slider), said));
     page.fitted(image, draw);
   }
 
-  /** What is asked of a run only when it is opened. */
+  /** Details that are requested only when they are opened. */
   function onDemand(name, one, asked, options, draw) {
     const target = h("div", {}), details = h("details", {ontoggle: async () => {
       if (!details.open || target.children.length) return;
@@ -250,12 +250,12 @@ sections.live = (element, state) => {
 
   const nBest = (one, asked) => one.n_best < 2 ? null : onDemand("Five best", one, asked, {...searched(one), n_best: 5}, (target, answer) =>
     target.append(h("div", {class: "scroll"}, h("table", {}, h("tbody", {}, answer.outputs.map((found) =>
-      h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2)))))))));
+      h("tr", {}, h("td", {}, found.text || "(empty)"), h("td", {}, page.number(found.score, 2)))))))));
 
-  const inside = (one, asked) => onDemand("What it looked at, and how sure it was", one, asked, {...searched(one), inspect: true}, (target, answer) =>
+  const inside = (one, asked) => onDemand("Attention and probabilities", one, asked, {...searched(one), inspect: true}, (target, answer) =>
     inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}, {drawing: one.drawing}));
 
-  /** What runs of other tasks make of the same input. */
+  /** Predictions of other tasks' runs for the same input. */
   async function showOthers(rest, asked, mine) {
     const panel = h("div", {class: "surface"}), answers = new Map();
     for (const one of rest) {
@@ -269,7 +269,7 @@ sections.live = (element, state) => {
         answer.error ? wrong(answer.error) : output(one, answer));
     };
     const twice = (one) => rest.filter((other) => other.task === one.task).length > 1;
-    others.replaceChildren(h("div", {class: "row heading"}, h("h2", {}, "What other runs see in it"), h("span", {class: "grow"}),
+    others.replaceChildren(h("div", {class: "row heading"}, h("h2", {}, "Other tasks on the same input"), h("span", {class: "grow"}),
       page.choice("run", rest.map((one) => [one.name, twice(one) ? one.name : verbs[one.task] ?? one.task]), rest[0].name, pick)), panel);
     pick(rest[0].name);
   }

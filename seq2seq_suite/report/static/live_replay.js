@@ -1,4 +1,4 @@
-// How decoders wrote their outputs: side by side, step by step, on one clock.
+// Replays how decoders generated their outputs: side by side, step by step, on one time axis.
 const liveReplay = {
   names: {autoregressive: "Left to right", mask_predict: "Mask-predict", ctc: "CTC", dag: "Graph (DAG)", length_head: "Length first",
     cut_at_end: "Cut at the end", slots: "Slots"},
@@ -26,7 +26,7 @@ const liveReplay = {
     return [];
   },
 
-  /** Moments, in milliseconds, at which something was written. */
+  /** Times, in milliseconds, at which symbols were generated. */
   moments: (trace) => trace.passes ? trace.passes.map((one) => one.milliseconds) : [trace.milliseconds],
 
   passes(trace) {
@@ -34,14 +34,14 @@ const liveReplay = {
     return `${count} ${count === 1 ? "pass" : "passes"}` + (trace.predicted_length ? `, predicted length ${trace.predicted_length}` : "");
   },
 
-  /** Draws the clock: a line for each trace, a mark for each step. */
+  /** Draws the time axis: a line for each trace, a mark for each step. */
   clock(element, columns) {
     const most = Math.max(...columns.map((one) => one.trace.milliseconds));
     page.fitted(element, (width) => {
       const left = Math.min(150, width * 0.3), right = 24, height = 20 * columns.length + 28, x = (at) => left + (width - left - right) * at / most;
       const rough = most / Math.max(2, Math.min(6, width / 140)), power = 10 ** Math.floor(Math.log10(rough));
       const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
-      const svg = page.s("svg", {width, height, role: "img", "aria-label": "When each decoder wrote: " +
+      const svg = page.s("svg", {width, height, role: "img", "aria-label": "When each decoder generated its symbols: " +
         columns.map((one) => `${one.name} ${page.number(one.trace.milliseconds, 1)} ms`).join(", ")});
       for (let at = 0; at <= most; at += step) svg.append(page.s("line", {class: "rule", x1: x(at), x2: x(at), y1: 0, y2: height - 18}),
         page.s("text", {x: x(at), y: height - 4, "text-anchor": "middle"}, page.short(at) + (at + step > most ? " ms" : "")));
@@ -57,14 +57,14 @@ const liveReplay = {
     });
   },
 
-  /** Cells of a trace; each knows its moment. */
+  /** Cells of a trace; each carries its time. */
   cells(trace, output) {
     return page.h("div", {class: "steps"}, liveReplay.rows(trace, output).map(([label, cells]) => page.h("div", {class: "step"},
       label ? page.h("span", {class: "small"}, label) : null,
       page.h("p", {}, cells.map((one) => page.h("span", {class: "cell " + one.kind + (one.begins ? " begins" : ""), "data-at": one.at}, one.text))))));
   },
 
-  /** Shows everything under `element` at its moment, `slower` times as slow; returns a function that ends it. */
+  /** Shows everything under `element` at its time, `slower` times as slow; returns a function that ends it. */
   play(element, most, slower) {
     const timed = [...element.querySelectorAll("[data-at]")].map((one) => [Number(one.dataset.at), one]);
     const upTo = (now) => { for (const [at, one] of timed) one.classList.toggle("ahead", at > now); };

@@ -78,8 +78,8 @@ const page = {
     tip.style.transform = `translate(${left}px, ${top}px)`;
   },
 
-  /** Lets an element tell more on hover and on focus; `text` is a string or a function that gives one. */
-  tells(element, text) {
+  /** Gives an element a tooltip on hover and on focus; `text` is a string or a function that returns one. */
+  tooltip(element, text) {
     const show = () => {
       const box = element.getBoundingClientRect();
       page.tip(typeof text === "function" ? text() : text, box.x + box.width / 2, box.y);

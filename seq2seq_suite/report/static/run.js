@@ -6,17 +6,17 @@
 
   sections.training = (element, data) => {
     if (!data.losses.length && !data.figures.length) {
-      element.append(page.missing("No curves are recorded here.", "They are written to metrics.jsonl while a run trains."));
+      element.append(page.missing("No curves are recorded here.", "A run records them in metrics.jsonl while it trains."));
     } else curves(element, data);
     const time = h("div", {});
     element.append(time);
     if (data.phases.length) {
-      charts.panel(time, {kind: "strip", title: "Where the time went", y: "", texts: [data.phases.map(([, , text]) => text)],
+      charts.panel(time, {kind: "strip", title: "Time by phase", y: "", texts: [data.phases.map(([, , text]) => text)],
         series: data.phases.map(([name, seconds], place) => ({name, role: ["s5", "s1", "s4", "s2"][place % 4], points: [["", seconds]]}))});
     } else if (data.losses.length) {
-      time.append(h("h3", {}, "Where the time went"), page.missing("Not recorded in this run.", "Runs that are trained with this version record the seconds of each phase and the memory."));
+      time.append(h("h3", {}, "Time by phase"), page.missing("Not recorded in this run.", "Runs trained with this version record the seconds of each phase and the memory."));
     }
-    if (data.memory !== null) time.append(h("p", {class: "note"}, "Most memory in use: ", h("b", {}, `${page.number(data.memory / 1000)} GB`), ", on a CPU that of the whole process with Python, PyTorch and the data; check estimates what a step of training adds."));
+    if (data.memory !== null) time.append(h("p", {class: "note"}, "Peak memory: ", h("b", {}, `${page.number(data.memory / 1000)} GB`), "; on a CPU, of the whole process with Python, PyTorch and the data. The verb check estimates what a training step adds."));
   };
 
   function curves(element, data) {
@@ -47,7 +47,7 @@
       place.replaceChildren();
       if (plain.length) charts.lines(place, {y: `loss, nats per token${log ? " (log)" : ""} ↓`, log, series: plain, rangeX, right, x: figures.length ? "" : unit, title: "loss"});
       if (figures.length) {
-        charts.lines(place, {y: `${data.metric} on validation${data.best === null ? "" : "; ring: the checkpoint that was kept"}`, series: figures, rangeX, right, height: Math.max(110, 16 * figures.length), x: unit, title: "validation"});
+        charts.lines(place, {y: `${data.metric} on validation${data.best === null ? "" : "; ring: the checkpoint that is kept"}`, series: figures, rangeX, right, height: Math.max(110, 16 * figures.length), x: unit, title: "validation"});
       }
       if (data.rate.length > 1) {
         place.append(h("details", {}, h("summary", {}, "Learning rate")));
@@ -69,9 +69,9 @@
     const absent = (title, what) => cell("third").append(h("h3", {}, title), page.missing("Not recorded in this run.", what, h("code", {}, data.command)));
     const some = data.kinds || data.lengths;
     if (data.kinds) cell("third", data.kinds);
-    else if (!some) absent("By kind of error", "Kinds of errors are judged when outputs are evaluated:");
+    else if (!some) absent("By kind of error", "Evaluation records the kinds of errors:");
     if (data.lengths) cell("third", data.lengths);
-    else absent("By length of the source", "Lengths are recorded when outputs are evaluated:");
+    else absent("By length of the source", "Evaluation records the lengths:");
     if (data.failures) cell("third", data.failures);
     if (!data.splits.length) return;
     const own = h("div", {class: "grid"});
@@ -88,7 +88,7 @@
     show(data.splits[0].name);
   };
 
-  const plain = drawings.text, UNITS = {rate: "words a minute", noise: "dB over the noise"};
+  const plain = drawings.text, UNITS = {rate: "words a minute", noise: "dB signal-to-noise ratio"};
   const scramble = (number) => { let n = (number + 1) * 2654435761 >>> 0; n ^= n >>> 15; return Math.imul(n, 2246822519) >>> 0; };
   const said = (value) => typeof value === "number" ? page.short(value) : String(value);
 
@@ -112,7 +112,7 @@
     function controls() {
       const counts = new Map();
       for (const row of data[state.split].rows) for (const kind of row.kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      const kinds = [["", "all outputs"], ["wrong", "all that differ"], ["right", "all that are equal"],
+      const kinds = [["", "all outputs"], ["wrong", "wrong outputs"], ["right", "right outputs"],
         ...[...counts].sort((a, b) => b[1] - a[1]).map(([kind, n]) => ["kind:" + kind, `${kind} (${n})`])];
       top.replaceChildren(page.choice("Order", [["worst", "Worst"], ["best", "Best"], ["longest", "Longest"], ["random", "Random"]], state.order, (value) => { state.order = value; fill(); }),
         h("span", {class: "grow"}), page.select("Show", kinds, state.kind, (value) => { state.kind = value; fill(); }), search);
@@ -136,7 +136,7 @@
         row.shown?.source?.picture ? h("img", {src: row.shown.source.picture, alt: "", class: "thumb"}) : h("span", {}, row.figure === null ? row.equal ? "=" : "≠" : page.number(row.figure, 1)),
         h("span", {}, h("span", {class: "text"}, row.shown?.source?.question ?? (row.source || row.reference)), h("span", {class: "small"}, [row.shown?.source?.picture && row.figure !== null ? page.number(row.figure, 1) : null, ...row.kinds].filter(Boolean).join(", "))))));
       if (found.length) return show(found[0], list.firstChild);
-      shown.replaceChildren(h("div", {class: "state"}, h("b", {}, "No output fits."), " ", h("button", {type: "button", onclick() {
+      shown.replaceChildren(h("div", {class: "state"}, h("b", {}, "No output matches."), " ", h("button", {type: "button", onclick() {
         Object.assign(state, {kind: "", search: ""});
         search.value = "";
         controls();

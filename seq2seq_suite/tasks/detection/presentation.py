@@ -63,7 +63,7 @@ class DetectionPresentation(Presentation):
                           found.labels[theirs] if theirs >= 0 else "(nothing)")
                          for _, ours, theirs in match(found, gold))
         names = [*sorted({name for pair in pairs for name in pair} - {"(nothing)"}), "(nothing)"]
-        return [panel("matrix", "Classes taken for others", "Which classes are confused, missed or added?",
+        return [panel("matrix", "Confused classes", "Which classes are confused, missed or added?",
                       x="predicted", y="gold", rows=names, columns=names,
                       cells=[[pairs[gold, found] for found in names] for gold in names],
                       note="Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on.")]
