@@ -42,7 +42,7 @@ VERBS = {  # verb -> module:function of this package, or a typer.Typer with verb
 
 
 class Verbs(TyperGroup):
-    """The verbs of the table, each imported when it is asked for."""
+    """The verbs of the table, each imported on first use."""
 
     def __init__(self, **given: object):
         super().__init__(**{**given, "commands": dict.fromkeys(VERBS)})
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _processes() -> int:
-    """How many carry out this command together, as torchrun says."""
+    """The number of processes that torchrun started."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 

@@ -24,7 +24,7 @@ PROGRAM = "python -m seq2seq_suite"
 
 
 def open_streams() -> None:
-    """Replace closed standard streams, which Python has as None, by an empty file; write UTF-8, as inputs are read."""
+    """Replace closed standard streams (None in Python) by an empty file; write UTF-8."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
@@ -46,7 +46,7 @@ def without_middles(text: str, most: int = 1000) -> str:
 
 @dataclass
 class Inputs:
-    """Inputs with the file and line each came from; lines of a file are read when they are asked for.
+    """Inputs with the file and line of each; lines of a file are read lazily.
 
     Args:
         texts: from the command line; empty for lines of `source`.
@@ -62,7 +62,7 @@ class Inputs:
 
     @staticmethod
     def of(texts: Sequence[str], source: str | None) -> Inputs | None:
-        """The inputs; None where a person at a terminal is to be asked for them."""
+        """The inputs; None where they are to be typed at a terminal."""
         if texts and source is not None:
             raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
         return None if not texts and source is None and sys.stdin.isatty() else Inputs(
@@ -74,7 +74,7 @@ class Inputs:
         return bool(self.texts) or (not self._piped and not is_stream(Path(self.source)))
 
     def look(self) -> Inputs:
-        """Read them once where they can be read again, else the first line: a mistake should be found at once."""
+        """Read all inputs once if they can be read again, else the first line, so that mistakes show at once."""
         if self.again:
             for _ in self:
                 pass
@@ -132,7 +132,7 @@ def in_columns(line: str, place: tuple[str, int]) -> tuple[str, str]:
     found = (row.get("source"), row.get("begin") or "") if isinstance(row, dict) else (None, "")
     if not all(isinstance(one, str) for one in found):
         raise DataError(f"no text in {'begin' if isinstance(found[0], str) else 'source'}", file=place[0],
-                        line=place[1], expected='{"source": "..."}, and "begin": "..." if you like',
+                        line=place[1], expected='{"source": "..."}, and optionally "begin": "..."',
                         remedy="name the column so, or write an input on each line of a .txt file")
     return found
 
@@ -161,7 +161,7 @@ def check_drawing(task: Task, examples: Sequence[Example]) -> None:
 
 
 def check_targets(targets: Mapping[str, Path | None]) -> None:
-    """Raises ConfigError, before anything is computed, where a file that an option names cannot be written."""
+    """Raises ConfigError, before anything is computed, if a file of an option cannot be written."""
     for option, path in targets.items():
         if path is None:
             continue
@@ -179,7 +179,7 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
 
 
 def short_of_memory(error: Exception) -> str:
-    """A plain line for memory that is not there; nothing for other errors.
+    """A short message for lack of memory; empty for other errors.
 
     >>> short_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes"))[:42]
     'there is not enough memory for 64 bytes: a'

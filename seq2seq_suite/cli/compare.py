@@ -17,19 +17,19 @@ from seq2seq_suite.terminal.tables import check_table
 def compare(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
                                                            autocompletion=runs, help=(
-        "Runs to compare, and files of other systems' outputs for the same split."))],
+        "Runs to compare, and files with the outputs of other systems for the same split."))],
     split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write rows and tests.")] = None,
     printed: Tables = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
     trust_code: TrustCode = False,
 ) -> None:
     """Compare runs: metrics with intervals, failures, cost, p-values.
 
-    Runs of one task on the same examples are tested in pairs: by McNemar's exact test where each counts 0 or 1, else by
-    approximate randomisation. Variants that share two seeds or more are tested by their seeds instead.
+    Runs of one task on the same examples are tested in pairs: by McNemar's exact test for metrics of 0 or 1, else by
+    approximate randomisation. Variants that share two seeds or more are tested over their seeds instead.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def compare(
 
 def compare_and_print(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,
                       table: Path | None = None, json: Path | None = None, printed: Path | None = None) -> None:
-    """Compare runs, print the tables, and write them to the files that are named."""
+    """Compare runs, print the tables, and write them to the given files."""
     from seq2seq_suite.report.comparison import print_comparison, write_comparison
     from seq2seq_suite.studies.compare import compare_runs
 

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, its error message, and the signals that end it."""
+"""Exit codes, error messages and the signals that end a command."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
 
 
 def in_house_style(error: _UsageError, program: str) -> ConfigError:
-    """What typer says of a command line that it cannot read, as every other mistake is said."""
+    """An error of typer as a ConfigError."""
     context, got, option = error.ctx, error.format_message().rstrip("."), getattr(error, "option_name", "")
     path = context.command_path if context else program
     verbs = context.command.list_commands(context) if context and hasattr(context.command, "list_commands") else ()
@@ -71,7 +71,7 @@ def in_house_style(error: _UsageError, program: str) -> ConfigError:
 
 
 def _keys_named(option: str) -> list[str]:
-    """The keys of a configuration that someone may have meant by an option, with or without their section."""
+    """The keys of a configuration that resemble an unknown option, with or without their section."""
     from seq2seq_suite.config.config_file import key_list
 
     name = option.removeprefix("--").replace("-", "_")

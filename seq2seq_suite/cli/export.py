@@ -21,7 +21,7 @@ def export(
 ) -> None:
     """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
 
-    Other programs express a Transformer from text to text; what they do not know is refused by name.
+    Only text-to-text Transformers can be exported to other programs; unsupported options are reported.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ Overrides = Annotated[list[str] | None, typer.Argument(
     help="Changes to the configuration, such as search.beam_size=4.")]
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 TrustCode = Annotated[bool, typer.Option("--trust-code", callback=_trust, help=(
-    "Run code of others: a task or parts that a run, or what it names, brings along."))]
+    "Run custom code: tasks and components that come with a run or a configuration."))]
 Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
     "Also write what is printed, as .md, .tex or .csv."))]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -43,22 +43,22 @@ _MOST_UNKNOWN = 10  # words named in one line
 def predict(
     arguments: Runs,
     source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
-        "A file with an input on each line, or .jsonl with columns source and, if you like, begin; - is standard "
-        "input."))] = None,
+        "A file with an input on each line, or .jsonl with columns source and (optional) begin; - reads "
+        "standard input."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "Where to write; by default standard output."))] = None,
     n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
         "Print the N best outputs of each input, each as score, tab, output."))] = 1,
     begin: Annotated[bool, typer.Option("--begin", help=(
-        "After a tab, an input has the beginning of its output (free text, left to right)."))] = False,
+        "Each input is followed by a tab and the beginning of its output (free text, autoregressive)."))] = False,
     threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, metavar="P", show_default=False, help=(
-        "Leave out objects, or labels of a run that scores each, of a lower probability; by default 0.5 of objects, "
-        "and of labels what was tuned on validation."))] = None,
+        "Drop objects (default 0.5) or labels (default: tuned on validation) below this probability; labels of runs "
+        "that score each label."))] = None,
     draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
-        "Also write the one input with what was detected in it, .png or .jpg."))] = None,
+        "Also draw the detected objects into the input, as .png or .jpg; takes one input."))] = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=(
-        "What searches: pytorch; ctranslate2, faster with the same outputs, or ctranslate2-int8, for text to text "
-        "(extra `ctranslate2`)."))] = "pytorch",
+        "Engine of the search: pytorch; for text to text also ctranslate2 (faster, same outputs) or "
+        "ctranslate2-int8 (extra `ctranslate2`)."))] = "pytorch",
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:
@@ -132,7 +132,7 @@ def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None
 
 def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[list[Prediction]]], unknown: Unknown
            ) -> Iterator[list[Prediction]]:
-    """Predictions of what is typed, until an empty line."""
+    """Predictions for typed inputs, until an empty line."""
     with suppress(ImportError):  # history and editing, where Python was built with them
         import readline  # noqa: F401
     print("Type an input and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
@@ -156,7 +156,7 @@ def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[
 
 
 class Blank:
-    """Inputs of nothing, whose outputs are blank lines, so that lines stay aligned.
+    """Blank inputs, whose outputs are blank lines, so that lines stay aligned.
 
     Args:
         inputs: all of them.
@@ -217,7 +217,7 @@ class Unknown:
         return example
 
     def say(self) -> None:
-        """Name those that were not named yet."""
+        """Report the unknown words that were not reported yet."""
         if self.new:
             more = len(self.new) - _MOST_UNKNOWN
             print(f"not in the training data: {', '.join(map(brief, self.new[:_MOST_UNKNOWN]))}"

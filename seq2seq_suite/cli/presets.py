@@ -47,7 +47,7 @@ def init(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", show_default=False, help=(
         "Where to write, as .yaml; by default NAME.yaml."))] = None,
 ) -> None:
-    """Copy a preset to edit it. A file that is there is kept.
+    """Copy a preset to edit it. An existing file is kept.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def init(
             text = re.sub(rf"(suite (?:run|check|sweep)) {source.stem}(?=\s)", rf"\1 {target}", text)
             copy.write(text.replace("$schema=schema.json", f"$schema={SCHEMA.as_uri()}", 1))
     except FileExistsError:
-        raise ConfigError("there is such a file already", file=str(target), expected="a new name",
+        raise ConfigError("already exists", file=str(target), expected="a new name",
                           remedy=f"python -m seq2seq_suite init {name} OTHER.yaml") from None
     print(f"{target} is a copy of the preset {source.stem}: edit it, then `{PROGRAM} {verb} {target}`")
 

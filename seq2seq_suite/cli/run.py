@@ -27,8 +27,8 @@ def run(
         "Where to write; by default runs/<name of the YAML file>."))] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the directory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors; log.txt has it all.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Also print every key, and where the time went.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only; log.txt has all messages.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also print all keys and the time of each phase.")] = False,
     trust_code: TrustCode = False,
 ) -> None:
     """Train, keep the best checkpoint and score it on the test split.

@@ -31,7 +31,7 @@ def score(
     \b
     Examples:
       python -m seq2seq_suite score translation gold.txt predicted.txt translation.metric_tokenizer=zh
-      python -m seq2seq_suite score asr said.txt heard.txt --reference said-otherwise.txt --json
+      python -m seq2seq_suite score asr references.txt outputs.txt --reference alternatives.txt --json
     """
     from seq2seq_suite.config.config_file import for_task
     from seq2seq_suite.metrics.significance import interval_of

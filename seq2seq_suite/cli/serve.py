@@ -15,13 +15,13 @@ from seq2seq_suite.cli.parameters import TrustCode
 def serve(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", show_default=False, autocompletion=runs_and_keys, help=(
         "Directories that `run` wrote, and changes such as search.beam_size=4."))],
-    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Of 127.0.0.1; 0 is any free one.")] = 8000,
-    max_text: Annotated[int, typer.Option(min=1, max=10**6, metavar="N", help="Characters of a text.")] = 20_000,
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port on 127.0.0.1 (0: any free).")] = 8000,
+    max_text: Annotated[int, typer.Option(min=1, max=10**6, metavar="N", help="Most characters of a text.")] = 20_000,
     max_megabytes: Annotated[float, typer.Option(min=0.01, max=1000, metavar="N", help=(
-        "Of a file of sound or a picture."))] = 16.0,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, metavar="N", help="Until an answer.")] = 30.0,
-    queue: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Requests that may wait.")] = 32,
-    rate: Annotated[float, typer.Option(min=0.1, max=10**6, metavar="N", help="Requests a second.")] = 200.0,
+        "Largest sound file or picture, in megabytes."))] = 16.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, metavar="N", help="Timeout of a request.")] = 30.0,
+    queue: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Most waiting requests.")] = 32,
+    rate: Annotated[float, typer.Option(min=0.1, max=10**6, metavar="N", help="Most requests a second.")] = 200.0,
     trust_code: TrustCode = False,
 ) -> None:
     """Try runs in a browser: type, speak or drop a picture.

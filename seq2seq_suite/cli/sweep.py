@@ -24,7 +24,7 @@ def sweep(
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", show_default=False, help=(
         "Runs at a time: one by default, on a cluster all."))] = None,
     executor: Annotated[Literal["here", "submitit"], typer.Option(help=(
-        "submitit sends the runs to SLURM, or where that is not to processes of this machine "
+        "submitit sends the runs to SLURM, or without SLURM to processes on this machine "
         "(extra `cluster`)."))] = "here",
     cluster: Annotated[Path | None, typer.Option(metavar="YAML", show_default=False, help=(
         "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
@@ -34,9 +34,9 @@ def sweep(
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
-    It ends in means over the seeds, where there are several, and writes its tables beside the runs: comparison.html
-    and .csv, means.md, .tex and .csv. A study (listed by `tasks`) names experiments, variants and seeds.
-    The test split chooses nothing: `evaluate RUN` scores it for the run that you choose; a study with
+    Prints means over the seeds, and writes tables beside the runs: comparison.html and .csv, means.md, .tex and .csv.
+    A study (listed by `tasks`) names experiments, variants and seeds.
+    The test split is not used for choosing: `evaluate RUN` scores it for the run that you choose; a study with
     `report_test: true` also reports it.
 
     \b

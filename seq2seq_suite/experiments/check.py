@@ -127,7 +127,7 @@ def _unknown_rate(items: Sequence[Encoded], of: Callable[[Encoded], np.ndarray |
 
 
 def _unspaced(splits: dict[str, list[Example]], task: Task) -> Rows:
-    """How many texts have signs of scripts without blanks between words."""
+    """How many texts use a script without spaces between words."""
     if task.tokenised or task.source.of_file:
         return []
     found = {split: sum(has_unspaced(f"{task.source.to_text(one.source)} {task.to_text(one.reference)}")
@@ -160,7 +160,7 @@ def _key(source: object) -> Hashable:
 
 def _positions(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
                predictor: Predictor, found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
-    """Targets for which a parallel decoder has no room; they are taken off those beyond the search's limit."""
+    """Targets that need more positions than a parallel decoder has; removed from those beyond the search's limit."""
     if config.strategy.room(torch.ones(1, dtype=torch.int64)) is None:
         return []
     findings = []
@@ -173,14 +173,14 @@ def _positions(config: Config, splits: dict[str, list[Example]], encoded: Mappin
             findings.append(f"{split} {_share(len(places), len(items))}"
                             + _named([splits[split][place] for place in places]))
             warnings.append(f"targets of {split} are {why}")
-    return [("gold beyond the positions", "; ".join(findings) or "none")]
+    return [("targets longer than the positions", "; ".join(findings) or "none")]
 
 
 def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
                   predictor: Predictor, warnings: list[str]) -> Rows:
-    """Gold outputs that no search can find: too long, or refused by the automaton."""
+    """Targets that no search can produce: too long, or rejected by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
-    kinds = {"beyond the length limit": "raise search.max_length_factor or max_length_extra"}
+    kinds = {"longer than the limit": "raise search.max_length_factor or max_length_extra"}
     if constraint is not None:
         kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
     found = {split: _impossible(items, predictor, constraint) for split, items in encoded.items()}
@@ -192,8 +192,8 @@ def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Map
             if places:
                 findings.append(f"{split} {_share(len(places), len(examples))}"
                                 + _named([examples[place] for place in places]))
-                warnings.append(f"gold outputs of {split} are {kind}: no search can find them; {remedy}")
-        rows.append((f"gold {kind}", "; ".join(findings) or "none"))
+                warnings.append(f"targets of {split} are {kind}, so no search can produce them: {remedy}")
+        rows.append((f"targets {kind}", "; ".join(findings) or "none"))
     return rows
 
 
@@ -252,7 +252,7 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
 
 
 def _limits(encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor) -> Rows:
-    """The longest outputs."""
+    """The search's length limit for the longest source."""
     longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
     limit = int(predictor.limits(collate([longest], predictor.task.name))[0])
     factor, extra = predictor.options.max_length_factor, predictor.options.max_length_extra
@@ -279,8 +279,8 @@ def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> 
              "activations": _activations(largest, predictor, total)}
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     return [("parameters", f"{total:,}: {shares}"),
-            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32 ({listed}), beside "
-                                f"{_megabytes(peak_memory(torch.device('cpu')))} of Python, PyTorch and these data"),
+            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32 ({listed}), plus "
+                                f"{_megabytes(peak_memory(torch.device('cpu')))} for Python, PyTorch and these data"),
             ("largest batch", f"{len(largest)} examples, {_width(largest)} target symbols wide")]
 
 
@@ -316,7 +316,7 @@ def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: i
 
 
 def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
-    """An example before and after."""
+    """An example before and after encoding."""
     words, ids = split_blanks(predictor.task.source.to_text(example.source)), _source_ids(item)
     rows = [("sample source", _cut(words))]
     if isinstance(example.source, tuple) and ids is not None and len(ids) == len(words):
@@ -331,7 +331,7 @@ def _cut(symbols: Sequence[str]) -> str:
 
 
 def _named(examples: Sequence[Example]) -> str:
-    """The first few origins, to end a finding."""
+    """The first few origins, at the end of a finding."""
     names = ", ".join(example.origin for example in examples[:_SHOWN])
     return f": {names}{', ...' * (len(examples) > _SHOWN)}" if names else ""
 

@@ -62,7 +62,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
         raise ConfigError(f"process {ranks.rank} has another configuration than the first one",
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
     with trusting(own_code), ranks.own(directory) as own, (
-            RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
+            RunDirectory.claim(own, resume=resume, overwrite=overwrite) if ranks.is_first
             else nullcontext(RunDirectory(own))) as run_directory:
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
@@ -103,7 +103,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
         " (the first file's)" if config.data.streaming else "")
     if ranks.is_first:
         print(f"training on {size} examples, {trainer.learner.num_parameters():,} parameters, "
-              f"device {trainer.device.type}, {prepared - began:.1f} s to prepare", flush=True)
+              f"device {trainer.device.type}, prepared in {prepared - began:.1f} s", flush=True)
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
     chosen = {name: with_helpers(config, one, run_directory.path) for name, one in predictors.items()}

@@ -66,7 +66,7 @@ def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
     assert load(find("multitask")) == load(PRESETS / "multitask.yaml")  # the tasks that it names are presets
     Path("multitask.yaml").write_text("mine")
     assert cli.main(["init", "multitask"]) == 2
-    assert "there is such a file already" in capsys.readouterr().err and Path("multitask.yaml").read_text() == "mine"
+    assert "already exists" in capsys.readouterr().err and Path("multitask.yaml").read_text() == "mine"
     assert cli.main(["init", "multitaks"]) == 2
     assert "tasks` lists them" in capsys.readouterr().err
 

@@ -80,7 +80,7 @@ def test_each_epoch_is_cut_by_the_lengths_it_has(folder):
 
 def test_check_tells_what_it_tells_of_any_task_and_points_out_tokenised_text(folder, tmp_path):
     rows = dict(check.examine(config(folder)))
-    assert rows["train"].startswith("30 examples") and rows["gold beyond the length limit"] == "none"
+    assert rows["train"].startswith("30 examples") and rows["targets longer than the limit"] == "none"
     assert "validation also in train" in rows and rows["what it learns to predict"].startswith("▁")
     for split in ("train", "validation", "test"):
         (tmp_path / f"{split}.jsonl").write_text('{"src": "a dog .", "tgt": "ein Hund ."}\n' * 10)

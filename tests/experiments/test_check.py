@@ -41,7 +41,7 @@ def test_sizes_lengths_plan_and_costs_are_told(folder):
     assert re.search(r"\), beside [\d,]{3,} MiB of Python, PyTorch and these data$", rows["memory of a step"])
     shares = [int(share) for share in re.findall(r"(\d+) %", rows["parameters"])]
     assert len(shares) > 2 and 95 <= sum(shares) <= 105
-    assert rows["gold against the constraint"] == rows["gold beyond the length limit"] == "none"
+    assert rows["targets against the constraint"] == rows["targets longer than the limit"] == "none"
     assert "6 * source length + 20" in rows["search limit"]
     assert not any("constraint" in text or "learning rate" in text for text in warnings)
 
@@ -97,14 +97,14 @@ def test_gold_outputs_that_no_search_can_give_are_named(tmp_path):
         write_rows(tmp_path / f"{split}.jsonl", ["(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))"])
     write_rows(tmp_path / "train.jsonl", ["(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))", chain])
     rows, warnings = found(small_config(tmp_path))
-    assert rows["gold against the constraint"] == f"train 1 of 2 (50.00 %): {tmp_path / 'train.jsonl'}:2"
+    assert rows["targets against the constraint"] == f"train 1 of 2 (50.00 %): {tmp_path / 'train.jsonl'}:2"
     assert any("train are against the constraint" in text for text in warnings)
     assert any("validation has target symbols" in text for text in warnings) is False
 
     tight = changed(small_config(tmp_path), "search", max_length_factor=1.0, max_length_extra=1)
-    assert "train.jsonl:2" in found(tight)[0]["gold beyond the length limit"]
+    assert "train.jsonl:2" in found(tight)[0]["targets longer than the limit"]
     free = changed(small_config(tmp_path), "search", constraint=False)
-    assert "gold against the constraint" not in found(free)[0]
+    assert "targets against the constraint" not in found(free)[0]
 
 
 def test_settings_that_cannot_work_are_warned_of(folder):

@@ -90,7 +90,7 @@ def test_lengths_that_are_never_predicted_are_counted(tmp_path, kind):
 def test_check_and_run_count_them_and_name_the_key(tmp_path, capsys, kind, key):
     own = config(write(tmp_path), kind, **({"factor": 1.0, "extra": 6} if kind == "cut_at_end" else {}))
     rows = check.examine(own)
-    finding = dict(rows)["gold beyond the " + ("length limit" if kind == "autoregressive" else "positions")]
+    finding = dict(rows)["targets longer than the " + ("limit" if kind == "autoregressive" else "positions")]
     assert finding.startswith("train 2 of 8 (25.00 %): ") and "train.jsonl:7" in finding
     assert any(key in text for what, text in rows if what == "warning")
     verbs.run(own, tmp_path / "run", resume=False, overwrite=False, command=["run"])

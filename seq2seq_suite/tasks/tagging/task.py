@@ -122,7 +122,7 @@ class TaggingTask(Task[Words, TagRow]):
                 raise DataError(f"'{name}' is {named(value)}", **place, remedy="correct the row, or remove it",
                                 expected="a list of texts, none of them empty, or a text with spaces")
         if len(values[0]) != len(values[1]):
-            raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
+            raise DataError(f"{' and '.join(names)} need one tag for each word; {columns(row)}", **place,
                             expected="two lists of the same length, or texts with spaces",
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
         if set(values[1]) == {"_"}:

@@ -36,7 +36,7 @@ def test_words_and_tags_come_from_files_of_every_kind(tmp_path):
 
 
 def test_rows_whose_words_and_tags_do_not_match_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"a\.jsonl:1: words and tags are no words with a tag each"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: words and tags need one tag for each word"):
         read(tmp_path, "a.jsonl", '{"words": "The dog", "tags": "DT"}\n')
     with pytest.raises(DataError, match=r"a\.conll:2: 1 column"):
         read(tmp_path, "a.conll", "The DT\ndog\n")
