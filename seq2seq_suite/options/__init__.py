@@ -1,1 +1,1 @@
-"""The sections of a configuration that are not a task's own, and what sections are made of."""
+"""The sections of a configuration that tasks share, and the base classes of sections."""

@@ -95,28 +95,28 @@ class Backbone(Section):
     num_heads: Positive  # of each attention; they divide the width
     encoder_layers: Few  # blocks
     decoder_layers: Few  # blocks
-    dropout: Fraction  # of embeddings and of what each sublayer adds
+    dropout: Fraction  # of embeddings and sublayer outputs
     attention_dropout: Fraction = 0.0  # of attention weights
     attention_score: Attention = "dot"  # of query and key; additive: v . tanh(q + k), slower
     activation: Activation = "relu"
     feed_forward: FeedForward = "dense"  # the position-wise network between attentions
     norm: Norm = "layer"
-    norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power takes each batch's own statistics
+    norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power uses the statistics of each batch
     norm_placement: Residual = "pre"
     positions: Positions = "sinusoidal"  # alibi: a penalty on
     # distance in each head; none: a bag of words
     max_positions: Positive = 2048  # longest sequence
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
-    # ConvS2S; none: a decoder-only model reads the source, then writes the target (GPT)
+    # ConvS2S; none: a decoder-only model reads the source, then predicts the target (GPT)
     encoder_kernel: FewOrNone = 0  # width of the convolution in each encoder layer; 0: none (self-attention)
     encoder_dilations: tuple[Few, ...] = (1,)  # of conv: dilation of each layer
     decoder_kernel: FewOrNone = 0  # the same in decoder layers, if decoding in parallel; 0: none
     decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
     encoder_steps: Few = 1  # how often the encoder's layers are applied, with shared weights (Universal Transformer)
-    decoder_steps: Few = 1  # the same for the decoder's layers
+    decoder_steps: Few = 1  # how often the decoder's layers are applied, with shared weights
     experts: FewOrNone = 0  # feed-forward networks in each Transformer layer, a few for each position; 0: one for all
-    experts_per_token: Few = 2  # how many each position uses, the likeliest ones
+    experts_per_token: Few = 2  # how many each position uses, the most probable ones
     expert_capacity: PositiveFloat = 1.25  # most positions of an expert in training, as a multiple of an even share
     balance_weight: NotNegativeFloat = 0.01  # of the load-balance loss
     embedding_width: NotNegative = 0  # E below width: factorised embeddings (ALBERT); 0: none

@@ -21,18 +21,18 @@ class Data(Section):
     split: dict[str, Fraction] = {}  # splits cut off train, by a hash of each row, e.g. {validation: 0.1, test: 0.1}
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run; of other
     # data than miniworld without miniworld's own, unless they have them
-    share: Share = 1.0  # of the training split that is used, a random subset
+    share: Share = 1.0  # share of the training split that is used, a random subset
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
     in_memory_megabytes: NotNegative = 16  # a training split of larger text files is encoded once into `cache`, and
     # read from there; for tasks whose rows do not depend on one another, such as translation
-    cache: str = ""  # folder for that; empty: seq2seq_suite/corpora in the user's folder for caches
-    vocabulary_rows: Positive = 500_000  # of such a split, evenly spread, from which vocabularies are built
+    cache: str = ""  # folder for encoded corpora; empty: seq2seq_suite/corpora in the user's folder for caches
+    vocabulary_rows: Positive = 500_000  # rows of such a split, evenly spread, from which vocabularies are built
     streaming: bool = False  # train's files of rows are read one after the other, over and over, each an epoch; neither
     # memory nor cache holds more than one of them
-    unicode: Literal["nfc", "none"] = "nfc"  # form in which texts are learned, read and compared: composed, as most
-    # are written already; none: as they are, of runs that began before there was this key
-    max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
+    unicode: Literal["nfc", "none"] = "nfc"  # Unicode form of all texts: composed, as most are already; none:
+    # unchanged, as in runs older than this key
+    max_length: Positive = 256  # longest source, in words; a longer one is a bad row
 
     @model_validator(mode="after")
     def _rows_are_left(self) -> Data:

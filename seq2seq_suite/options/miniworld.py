@@ -25,11 +25,11 @@ class Miniworld(Section):
     world: Literal["plain", "rich"] = "plain"  # rich: the keys below, more splits, noisier sound, crowded pictures
     words: Nouns = 0  # nouns of each of three classes, and first names, by Zipf's law; 0: the 75 of the plain world
     cognates: ShareOrNone = 0.5  # of the nouns whose German follows from the English by sound laws
-    ambiguity: Tellers = 1  # ways to translate a scene, each by a teller with words and an order of his own
-    ambiguity_skew: tuple[ShareOrNone, ...] = (0.55, 0.25, 0.12, 0.08)  # how often each teller speaks
-    ambiguity_scope: Literal["sentence", "choice"] = "sentence"  # one teller a sentence, or one for each choice
-    ambiguity_named: bool = False  # the source names its teller, so that nothing is left to choose
-    attachment: Logits = 0.0  # spread, in logits, of what verbs and nouns prefer a phrase with `with` to belong to
+    ambiguity: Tellers = 1  # ways to translate a scene, each with its own words and word order (a speaker)
+    ambiguity_skew: tuple[ShareOrNone, ...] = (0.55, 0.25, 0.12, 0.08)  # share of each speaker
+    ambiguity_scope: Literal["sentence", "choice"] = "sentence"  # one speaker for a sentence, or one for each choice
+    ambiguity_named: bool = False  # the source names its speaker, so that the target is determined
+    attachment: Logits = 0.0  # spread, in logits, of the preference of verbs and nouns for a phrase with `with`
     disagreement: tuple[ShareOrNone, ShareOrNone] = (0.0, 0.0)  # share of true labels that an annotator leaves out, and
     # of false ones that he adds
 

@@ -21,21 +21,21 @@ class Search(Section):
     sampling: bool = False  # draw from the distribution instead of beam search
     temperature: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0  # logits are divided by it
     top_k: NotNegative = 0  # 0 keeps all
-    top_p: Share = 1.0  # keep the likeliest symbols up to this probability (nucleus sampling)
+    top_p: Share = 1.0  # keep the most probable symbols up to this total probability (nucleus sampling)
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
-    min_length: NotNegative = 0  # least symbols of an output of free text, END not counted
+    min_length: NotNegative = 0  # fewest symbols of an output of free text, without END
     no_repeat_ngram: NotNegative = 0  # no n symbols twice in an output of free text; 0 allows it
-    repetition_penalty: Annotated[float, Field(ge=1.0, le=10.0)] = 1.0  # logits of symbols already written are divided
-    # by it if positive, else multiplied, Keskar et al. 2019
+    repetition_penalty: Annotated[float, Field(ge=1.0, le=10.0)] = 1.0  # logits of symbols in the output are divided by
+    # it if positive, else multiplied, Keskar et al. 2019
     batch_sentences: Positive = 128  # sentences decoded at a time
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
     iterations: Few = 10  # of strategy mask_predict
-    drafter: str = ""  # proposes outputs that greedy search only checks: the directory of a smaller or parallel run, or
-    # ctc for the encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
+    drafter: str = ""  # proposes outputs that greedy search only verifies: the directory of a smaller or parallel run,
+    # or ctc for the encoder's own CTC head (speech); same outputs, faster for single sentences
     compile: bool = False  # compiled steps of greedy and beam search: on a CPU in C++, twice as fast, built
-    # at the first use on a machine in two to three seconds; on CUDA a graph of a step's kernels. Ensembles do without
+    # at the first use on a machine in two to three seconds; on CUDA a graph of a step's kernels. Not for ensembles
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
 
     @model_validator(mode="after")

@@ -88,5 +88,5 @@ def one_of(values: Sequence[str]) -> str:
 
 
 def unused(keys: tuple[str, ...], by_task: str) -> Use:
-    """Keys that a task has no use for; `by_task` names the others: "asr", or "a task with a source"."""
+    """Keys that a task does not use; `by_task` names the others: "asr", or "a task with a source"."""
     return Use(keys, "task", by_task, lambda task: False)

@@ -81,7 +81,7 @@ class Training(Section):
     # orthogonalised updates for matrices between hidden states; FILE.py:NAME: a class or function of yours, called
     # with groups of parameters, lr and optimizer_options; the path is relative to this YAML, and the file's code is run
     optimizer_options: dict[str, Any] = {}  # adamw: betas, eps; muon: those, momentum, factor (its rate is factor
-    # times learning_rate); or what your own takes
+    # times learning_rate); or the arguments of your own
     learning_rate: PositiveFloat = 1e-3  # peak
     schedule: ScheduleName = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
@@ -99,7 +99,7 @@ class Training(Section):
     compile: bool = False  # layers through torch.compile, on a GPU; a CPU refuses it, where it takes 1.4 times as long
     shard: bool = False  # processes share weights and optimizer state, not only batches: less memory each, more traffic
     threads: FewOrNone = 0  # CPU threads; 0: all
-    tensorboard: bool = False  # write scalars and texts for it into the run's directory; needs its extra
+    tensorboard: bool = False  # write scalars and texts for TensorBoard into the run's directory; needs its extra
 
     @model_validator(mode="after")
     def _optimizer_fits(self) -> Training:

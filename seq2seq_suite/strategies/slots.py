@@ -26,8 +26,8 @@ class SlotsOptions(StrategyOptions):
 
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
-    anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
-    slots_per_object: Few = 1  # that learn from each object in training; detection.max_overlap drops doubles
+    anchor_weight: NotNegativeFloat = 2.0  # of the squared distance, in slots, when objects are assigned
+    slots_per_object: Few = 1  # slots trained on each object; detection.max_overlap drops duplicates
 
     def check(self, config: Any) -> None:
         """There must be a slot for each object."""

@@ -52,8 +52,8 @@ class ASROptions(SoundOptions):
     composed: Annotated[int, Bounds(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
     word_weight: Annotated[float, Bounds(ge=0.0, le=100.0)] = 0.0  # of a bigram of the training transcripts' words, in
     # a search for characters; 0: none
-    new_word: Annotated[float, Bounds(ge=-1000.0, le=0.0)] = -8.0  # what a word that they do not have adds to a
-    # score, in place of weight * log p
+    new_word: Annotated[float, Bounds(ge=-1000.0, le=0.0)] = -8.0  # added to the score for a word that is not in
+    # them, in place of weight * log p
 
 
 class SpeechRecognitionPresentation(SoundPresentation):

@@ -168,7 +168,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
             field.save(folder)
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         for field in (self.source, *self.target_fields):
             field.load(folder)
 

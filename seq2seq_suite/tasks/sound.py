@@ -44,9 +44,9 @@ class Audio(Section):
     pad_seconds: Annotated[float, Bounds(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
     level: bool = False  # scale each sound to one level: speakers and microphones differ in loudness
     frequency_bars: FewOrNone = 2  # SpecAugment: masked bands of mel bins
-    frequency_width: NotNegative = 27  # the widest, in bins
-    time_bars: FewOrNone = 5  # and masked spans of time
-    time_share: Fraction = 0.05  # the longest, as a share of the sound
+    frequency_width: NotNegative = 27  # largest width of a band, in bins
+    time_bars: FewOrNone = 5  # SpecAugment: masked spans of time
+    time_share: Fraction = 0.05  # longest span, as a share of the sound
     cache: str = ""  # folder for features; empty: seq2seq_suite/features in the user's folder for caches
 
 
@@ -124,7 +124,7 @@ class Sounds(Source):
         np.savez(folder / "features.npz", mean=self.mean, deviation=self.deviation)
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         file, remedy = folder / "features.npz", "train the run again, or copy the file from where it was trained"
         found = read_arrays(file, remedy=remedy)
         self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))

@@ -24,7 +24,7 @@ class SummarisationOptions(TaskOptions):
     summary_column: str = "summary"  # of the target
     subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of texts and summaries together, at most
-    lowercase: bool = False  # texts and summaries are read and written in lower case
+    lowercase: bool = False  # texts and summaries are lower-cased
 
 
 class SummarisationPresentation(TextPresentation):

@@ -41,9 +41,9 @@ _MANY_TOKENISED = 0.2
 class TranslationOptions(TaskOptions):
     """Options of the translation task."""
 
-    source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data;
+    source_language: str = "en"  # names of columns and files: `en`, train.en; a language of the embedded data;
     # columns src and tgt are source and target whatever the languages
-    target_language: str = "de"  # likewise
+    target_language: str = "de"  # the same for the target
     source_column: str = ""  # of the source; empty: the language, src or source
     target_column: str = ""  # of the target; empty: the language, tgt or target
     source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
@@ -53,11 +53,11 @@ class TranslationOptions(TaskOptions):
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` metrics ignore case, too
     metric_tokenizer: Tokenizer = "auto"  # of sacreBLEU; auto: zh of Chinese references, char of others without blanks
     # between words, else 13a; none only for text tokenised already
-    tokenised_lowercase_bleu: bool = False  # additionally, as many papers report it
+    tokenised_lowercase_bleu: bool = False  # also report it, as many papers do
     ngrams: Annotated[int, Bounds(ge=0, le=3)] = 0  # n of the n-grams of target pieces that training counts for
     # the beam search of strategy.kind ctc; 0: none
-    ngram_weight: Annotated[float, Bounds(ge=0.0, le=100.0)] = 0.6  # there, of log p of a piece behind n - 1 others
-    piece_bonus: Annotated[float, Bounds(ge=0.0, le=100.0)] = 4.0  # what each piece adds there
+    ngram_weight: Annotated[float, Bounds(ge=0.0, le=100.0)] = 0.6  # weight of the n-grams' log p in that search
+    piece_bonus: Annotated[float, Bounds(ge=0.0, le=100.0)] = 4.0  # added to the score for each piece in that search
 
     uses: ClassVar[tuple[Use, ...]] = (
         *NO_TRANSCRIPT, among(("translation.ngrams",), "strategy.kind", "ctc"),

@@ -38,7 +38,7 @@ class Boxes(Target):
         atomic_write_text(folder / "labels.json", json.dumps(self.labels, ensure_ascii=False) + "\n")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         file, remedy = folder / "labels.json", "copy the file from where the run was trained"
         labels = read_json(file, remedy=remedy)
         if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) \

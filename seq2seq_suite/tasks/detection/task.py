@@ -59,7 +59,7 @@ class DetectionOptions(TaskOptions):
     image_column: str = "image"  # of the picture or its path, where the rows have no file_name
     objects_column: str = "objects"  # an object with bbox and categories, printed or not
     height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
-    width: Pixels = 320  # likewise
+    width: Pixels = 320  # of the model's input, in pixels
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of a patch
     channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # of the first convolution; doubled by each
     bins: Annotated[int, Field(ge=2, le=100_000)] = 200  # of coordinates, along the longer side

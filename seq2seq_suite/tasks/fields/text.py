@@ -73,7 +73,7 @@ class Words(Source):
         self.characters.save(folder / "characters.json")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         self.words = Vocabulary.load(folder / "words.json")
         self.characters = Vocabulary.load(folder / "characters.json")
 
@@ -166,7 +166,7 @@ class Pieces(Field):
         self.pieces.save(folder, self.name)
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         self.pieces = load_subwords(self.kind, folder, self.name)
 
     def unknown(self, value: Any) -> list[str]:
@@ -332,7 +332,7 @@ class Symbols(Target):
         self.vocabulary.save(folder / f"{self.name}.json")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         self.vocabulary = Vocabulary.load(folder / f"{self.name}.json")
 
     def encode(self, value: Any, place: Place) -> list[int]:

@@ -76,7 +76,7 @@ class MultilabelOptions(TaskOptions):
     head_weight: PositiveFloat = 0.5  # of its binary cross-entropy in the loss
     head_mixture: NotNegativeFloat = 0.0  # mu: a set's score = log p(sequence) + mu * log p(head)
     pointer: bool = False  # the decoder's logits see the label-wise head's predictions
-    decision: Literal["best", "marginals"] = "best"  # best: the likeliest set; marginals: every label whose
+    decision: Literal["best", "marginals"] = "best"  # best: the most probable set; marginals: every label whose
     # probability, summed over the sets in the beam and mixed with the head's by mu, exceeds the threshold
     prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: subtracts lambda * log prior from a label's log-odds
 
@@ -241,7 +241,7 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
             atomic_write_text(folder / _THRESHOLD, json.dumps({"threshold": self.threshold}) + "\n")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         super().load(folder)
         if self.options.decision == "marginals" and (folder / _THRESHOLD).is_file():
             found = read_json(folder / _THRESHOLD)

@@ -49,8 +49,8 @@ class ParsingOptions(TaskOptions):
     min_count: Positive = 2  # rarer words are <unknown>, read by their letters
     unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
     tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
-    move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
-    span_loss: NotNegativeFloat = 0.0  # the same for which spans of words are brackets
+    move_loss: NotNegativeFloat = 0.5  # weight of predicting the parser's moves after each word
+    span_loss: NotNegativeFloat = 0.0  # weight of predicting which spans of words are brackets
 
     target: ClassVar[str] = "structures"
     constrained: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class Trees(Symbols):
         self.moves.save(folder / "moves.json")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         super().load(folder)
         self.tags, self.moves = (Vocabulary.load(folder / f"{name}.json") for name in ("tags", "moves"))
 

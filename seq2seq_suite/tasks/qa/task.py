@@ -50,7 +50,7 @@ class QAOptions(TaskOptions):
     question_column: str = "question"  # of the question
     context_column: str = ""  # of the context; empty: context, passage or story
     answer_column: str = ""  # of the answer or answers; empty: answers or answer
-    lowercase: bool = False  # questions, contexts and answers are read and written in lower case
+    lowercase: bool = False  # questions, contexts and answers are lower-cased
     min_count: Positive = 1  # rarer words are <unknown>
     segments: Positive = 64  # distances from the question that are distinguished, in sentences
     segment_jitter: Fraction = 0.0  # in training, chance of each distance that it and all beyond grow by one
@@ -59,7 +59,7 @@ class QAOptions(TaskOptions):
     pointer: bool = False  # answers may be copied from question and context, which share their vocabulary then
     category_columns: tuple[str, ...] = ("task", "type")  # the first one there is a question's category
     keep_categories: tuple[Category, ...] = ()  # other categories are left out (and counted); empty keeps all
-    repeats: dict[Category, Positive] = {}  # times an epoch has the training questions of a category; others once
+    repeats: dict[Category, Positive] = {}  # how often an epoch repeats the training questions of a category; default 1
 
     @model_validator(mode="after")
     def _words_to_copy(self) -> QAOptions:
@@ -108,7 +108,7 @@ class Sentences(Source):
         self.words.save(folder / "words.json")
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         self.use(Vocabulary.load(folder / "words.json"))
 
     def shape(self) -> TokenShape | SentenceShape:
