@@ -101,7 +101,7 @@ def main(given: Sequence[str] | None = None) -> None:
             return
         runs = [open_run(path, []) for path in (arguments.asr, arguments.translation, arguments.like)]
         _speech_translation(runs[2].task, arguments.like)
-        with RunDirectory.taken(arguments.output, resume=False, overwrite=arguments.overwrite) as directory:
+        with RunDirectory.claim(arguments.output, resume=False, overwrite=arguments.overwrite) as directory:
             directory.write_config(config_file.dump(runs[2].config))
             directory.write_provenance(provenance(sys.argv, runs[2].config.seed, {}))
             summary = translate(*runs, directory)

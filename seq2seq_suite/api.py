@@ -255,7 +255,8 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
         config: a YAML file, the name of a preset, a dictionary of the same keys, or a configuration.
         output: the run's directory.
         settings: changes to the configuration.
-        callbacks: each is called with every row of `metrics.jsonl`, and told the end; see `training.callbacks`.
+        callbacks: each is called with every row of `metrics.jsonl`; its method `end`, if any, at the end of the run;
+            see `runs.callbacks`.
         resume: continue the run in the directory.
         overwrite: delete the run in the directory first.
         trust_code: also run code of other runs that the configuration names, not only its own.

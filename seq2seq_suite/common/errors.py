@@ -49,7 +49,7 @@ class UserError(Exception):
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """So that another process can raise it."""
+        """Pickle support, so that another process can raise it."""
         return _again, (type(self), self.got, self.file, self.line, self.expected, self.remedy)
 
 

@@ -1,4 +1,4 @@
-"""Reads files that may be damaged, and writes files that a crash cannot leave half written."""
+"""Reads files that may be damaged, and writes files atomically, so that a crash leaves the old or the new one."""
 
 from __future__ import annotations
 

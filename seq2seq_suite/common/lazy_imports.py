@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for, and packages that only some tasks need."""
+"""Lazy imports: names of a package imported on first use, and optional packages that only some tasks need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def need(*packages: str) -> None:
 
 
 def not_installed(module: str) -> ConfigError | None:
-    """What to say of a module that could not be imported; None if no extra has it.
+    """The message for a module that could not be imported; None if no extra has it.
 
     >>> print(not_installed("pycocotools.coco"), not_installed("numpy"), sep="\\n")  # doctest: +ELLIPSIS
     pycocotools is not installed

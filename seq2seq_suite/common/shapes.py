@@ -131,7 +131,7 @@ class BoxShape(TargetShape):
     Args:
         bins: of coordinates.
         labels: classes, without that of noise.
-        instances: objects written of each picture, noise included.
+        instances: objects predicted for each picture, noise included.
         extent: height and width of a picture, in bins.
         patch: side of a patch, in bins.
         rows: of patches.

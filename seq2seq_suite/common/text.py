@@ -1,4 +1,4 @@
-"""What separates words, and what makes texts equal, whatever the script."""
+"""Spaces and Unicode normalisation: word separation and equality of texts in any script."""
 
 from __future__ import annotations
 

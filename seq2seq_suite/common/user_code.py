@@ -134,7 +134,7 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
 def _module(path: Path, _version: tuple[int, ...]) -> ModuleType:
     """A file's module; its code is run once for each version of the file, so that a class is one.
 
-    It imports the files beside it by their names; those of another folder's code are not taken for them.
+    It imports the files beside it by their names; files of other folders are not confused with them.
     """
     spec = importlib.util.spec_from_file_location(f"{_MODULE}{path.stem}", path)
     if spec is None or spec.loader is None:

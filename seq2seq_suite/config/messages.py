@@ -90,7 +90,7 @@ def sections_at(keys: Keys, given: Any) -> list[type[BaseModel]]:
 
 
 def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
-    """A location without the variants' names that pydantic adds to it."""
+    """A location without the names of union variants that pydantic adds to it."""
     keys: list[str] = []
     current: Any = given
     for part in loc:
@@ -247,8 +247,8 @@ def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]
         return _nearest(value, [str(choice) for choice in get_args(kind)])
     if kind is bool:
         truth = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
-        written = truth.get(str(value).lower())
-        return f"write {written}" if written else ""
+        correct = truth.get(str(value).lower())
+        return f"write {correct}" if correct else ""
     if kind is int and isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
         return f"write {int(value)}"
     if kind in (int, float) and isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", value):

@@ -37,7 +37,7 @@ class Finding:
 
 
 class WithoutEffect(ValueError):
-    """Some keys are set that nothing reads.
+    """Some keys are set that have no effect.
 
     Args:
         findings: why; several for a key that has no effect for several reasons.
@@ -120,14 +120,14 @@ def _is_unused_for_task(name: str, kinds: tuple[str, ...], config: Config) -> bo
 
 
 def check_uses(config: Config) -> None:
-    """Raises WithoutEffect if a key is set that nothing reads."""
+    """Raises WithoutEffect if a key is set that has no effect."""
     found = list(_of_joint_run(config) if config.task == "multitask" else _of_one_task(config))
     if found:
         raise WithoutEffect(found)
 
 
 def why_unused(config: Config, key: str) -> str:
-    """What leaves a dotted key without effect in a configuration of one task, such as `task detection`; or nothing.
+    """The reason why a dotted key has no effect in a configuration of one task, such as `task detection`; or empty.
 
     >>> from seq2seq_suite.config.schema import Config
     >>> why_unused(Config(task="translation"), "search.iterations")

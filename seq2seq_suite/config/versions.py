@@ -39,7 +39,7 @@ def check_format(number: Any, *, file: str) -> None:
 
 
 def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
-    """Take format number and keys that are gone out of a configuration; give keys of older formats their present names.
+    """Remove the format number and obsolete keys from a configuration; rename keys of older formats.
 
     Args:
         given: the configuration as plain data, changed in place.

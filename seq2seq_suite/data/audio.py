@@ -41,7 +41,7 @@ class Sound(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages and reports call it."""
+        """Its name in messages and reports."""
 
     def key(self) -> bytes:
         """Bytes that determine the samples; raises DataError if they cannot be read."""
@@ -170,7 +170,7 @@ def small_ratio(source: int) -> Fraction:
 
 
 def leveled(samples: np.ndarray) -> np.ndarray:
-    """Scaled so that the sound's own level, without its pauses, is 26 dB below full scale.
+    """Scaled to a level of 26 dB below full scale, measured without pauses.
 
     The level is the root mean square of the windows of 25 ms that are at most 20 dB quieter than the loudest.
 
@@ -291,5 +291,5 @@ class Features:
             file.parent.mkdir(exist_ok=True)
             atomic_write_bytes(file, save({"features": features}, {"level": json.dumps(asdict(level))}))
         except OSError as error:
-            raise RunError(f"{self.folder}: features cannot be written: {error.strerror or error} "
+            raise RunError(f"{self.folder}: features cannot be saved: {error.strerror or error} "
                            "(choose another folder with audio.cache)") from None

@@ -1,4 +1,4 @@
-"""What is made once and kept in the user's folder for caches: features, vocabularies, corpora, embedded texts."""
+"""The cache in the user's folder: features, vocabularies, corpora, embedded texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARK, _OURS = "kept.json", "seq2seq_suite"
 
 @dataclass(frozen=True)
 class Entry:
-    """Something kept: its folder, its size in bytes, and the second of 1970 in which it was last used."""
+    """An entry: its folder, its size in bytes, and the time of its last use, in seconds since 1970."""
 
     path: Path
     size: int
@@ -73,7 +73,7 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _mark(folder: Path) -> None:
-    """Say in a folder whose it is, and what is in it."""
+    """Mark a folder as an entry of the cache."""
     atomic_write_text(folder / _MARK, to_json({"kept by": _OURS, "name": _name(folder), "files": _hashes(folder)}))
 
 
@@ -86,7 +86,7 @@ def _hashes(folder: Path) -> dict[str, list[str]]:
 
 
 def _marked(folder: Path) -> dict[str, Any]:
-    """What `_mark` wrote; nothing in a folder of anybody else's, or a link or copy of one of ours."""
+    """The content of `_mark`'s file; empty in foreign folders, and in links or copies of entries."""
     mark = folder / _MARK
     with suppress(DataError):
         found = read_json(mark) if mark.is_file() and not mark.is_symlink() and not folder.is_symlink() else None
@@ -117,7 +117,7 @@ def _held(lock: int, path: Path) -> Iterator[None]:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """What is kept in a folder, also unfinished, the latest used first; nothing that bears no mark of ours."""
+    """The entries in a folder, unfinished ones included, last used first; unmarked folders are none."""
     found = filter(_marked, folder.iterdir() if folder.is_dir() else ())
     return sorted((Entry(path, size_of(path), path.stat().st_mtime) for path in found), key=lambda one: -one.used)
 
@@ -133,7 +133,7 @@ def size_of(folder: Path) -> int:
 
 
 def used(path: Path) -> BinaryIO:
-    """A file; until it is closed, or its process ends, `clear` does not delete the entry of that folder."""
+    """An open file that locks an entry: until it is closed, or its process ends, `clear` keeps the entry."""
     file = path.with_name(f"{path.name}{_USE}").open("ab")
     with suppress(OSError):  # of a file system without locks
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -141,7 +141,7 @@ def used(path: Path) -> BinaryIO:
 
 
 def clear(folder: Path, *, keep: int = 0) -> None:
-    """Delete what is kept in a folder, except what is being made or used, and the latest used up to `keep` bytes."""
+    """Delete the entries in a folder, except those in use and the last used ones, up to `keep` bytes."""
     size = 0
     for one in entries(folder):
         size += one.size

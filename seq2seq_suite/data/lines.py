@@ -23,7 +23,7 @@ REMEDY = "correct the row, or convert the file to UTF-8 if it has another encodi
 
 
 class NoColumn(DataError):
-    """A row has not the column that a task reads, as perhaps no other row has."""
+    """A row lacks a column that the task reads; perhaps all rows do."""
 
 
 @dataclass(frozen=True)

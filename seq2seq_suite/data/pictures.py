@@ -33,7 +33,7 @@ _DARK = 350  # sum of red, green and blue below which names are white
 
 @dataclass(frozen=True)
 class Objects:
-    """What is in a picture.
+    """The objects in a picture.
 
     Args:
         boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
@@ -56,7 +56,7 @@ class Picture(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages and reports call it."""
+        """Its name in messages and reports."""
 
     def size(self) -> tuple[int, int]:
         """H and W; raises DataError if the pixels cannot be read."""
@@ -73,7 +73,7 @@ class Picture(Protocol):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file: its path, or its bytes with their name; once `looked_at` its size and what stands out in it."""
+    """An image file: its path, or its bytes with their name; once `looked_at`, also its size and remarks."""
 
     name: str
     content: bytes = b""
@@ -99,7 +99,7 @@ class ImageFile:
         return self._read()[0]
 
     def _read(self) -> tuple[np.ndarray, list[str]]:
-        """The pixels, and what was done to see them."""
+        """The pixels, and remarks on their conversion."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         expected, remedy = _EXPECTED, _REMEDY

@@ -40,7 +40,7 @@ def read_printed(text: str) -> Any:
 
 
 def unprinted(value: Any) -> Any:
-    """What a text says that begins as a printed list or object, where it is one; any other value itself.
+    """The value of a printed list or object; any other value unchanged.
 
     >>> unprinted("['a']"), unprinted("['a"), unprinted("a"), unprinted(None)
     (['a'], "['a", 'a', None)

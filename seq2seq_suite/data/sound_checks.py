@@ -1,4 +1,4 @@
-"""Whether a sound is whole and can be heard: its length, its channels and its level."""
+"""Checks of sounds: length, channels and level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_a_length(content: bytes) -> bytes:
 
 
 def promised_frames(frames: int, log: str, content: bytes) -> float:
-    """How many frames a sound file says it has.
+    """The number of frames in a sound file's header.
 
     Args:
         frames: that libsndfile found.
@@ -90,7 +90,7 @@ class Level:
 
     @classmethod
     def of(cls, samples: np.ndarray, rate: int, name: str, remarks: Sequence[str] = ()) -> Level:
-        """Of samples (N,), N > 0, at their own rate; raises DataError where nothing can be learned from them."""
+        """Of samples (N,), N > 0, at their own rate; raises DataError if the sound is unusable."""
         remedy = "write the file again, or remove the row"
         low, high = float(samples.min()), float(samples.max())
         peak = max(-low, high)

@@ -260,7 +260,7 @@ def _files_of_split(folder: Path, name: str, format: str = "") -> list[Path]:
 
 
 def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
-    """What there is instead of a split's files, and what to do."""
+    """The error for a split without files: the existing files, and a remedy."""
     others = [] if files else sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] != ".")
     names = [file.relative_to(folder).as_posix() for file in files or others]
     there = ", ".join(names[:10] + ["..."] * (len(names) > 10)) or "no file at all"

@@ -89,7 +89,7 @@ def train_subwords(kind: str, texts: Iterable[str], *, size: int) -> Subwords:
 
 
 def load_subwords(kind: str, folder: Path, name: str) -> Subwords:
-    """Read what `Subwords.save` wrote.
+    """Load files of `Subwords.save`.
 
     Raises:
         DataError: the file is missing or broken.
@@ -197,7 +197,7 @@ class SentencePieces:
 
     @classmethod
     def load(cls, folder: Path, name: str, *, kind: str) -> SentencePieces:
-        """Read what `save` wrote."""
+        """Load a file of `save`."""
         file = folder / f"{name}.model"
         try:
             return cls(file.read_bytes())

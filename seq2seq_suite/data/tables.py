@@ -93,7 +93,7 @@ def _read_ljspeech(file: Path, text: Iterator[str], lines: Lines, bad: BadRows) 
 
 
 def _delimiter(header: str) -> str:
-    """What separates the columns: names of columns rarely have a sign of that kind in them, as texts do.
+    """The delimiter of the columns: unlike texts, names of columns rarely contain one.
 
     >>> _delimiter("source;target"), _delimiter("source,target"), _delimiter("text")
     (';', ',', ',')

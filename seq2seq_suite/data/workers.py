@@ -32,7 +32,7 @@ def in_processes(work: Callable[[Item], Result], items: Iterable[Item], count: i
 
     Args:
         work: must not raise, and must not use threads of this process.
-        items: to work on; they are taken as results are.
+        items: to work on, read as results are consumed.
         count: of processes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A training split that memory does not hold: its rows stay in their files, its numbers in a file that is mapped."""
+"""A training split larger than memory: rows stay in their files, encoded examples in a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def large(config: Config, task: Task, choose: Callable[[int], Sequence[int]]) ->
 
 @dataclass
 class _Rows:
-    """Rows that are encoded together: with those that could not be read, in order, and what ended the reading."""
+    """Rows that are encoded together, with those that could not be read, in order, and the error that ended reading."""
 
     items: list[tuple[dict[str, Any], str, int] | DataError] = field(default_factory=list)  # of a row its fields
     fatal: DataError | None = None
@@ -63,7 +63,7 @@ class _Rows:
 
 @dataclass
 class _Packed:
-    """What became of them: Arrow's bytes, what the digest is of, how many examples, and what was wrong."""
+    """Encoded rows: Arrow's bytes, the bytes of the digest, the number of examples, and the errors."""
 
     batch: bytes
     content: bytes
@@ -271,13 +271,13 @@ class Corpus:
             return _Packed(b"", b"", 0, bad, error)
         if not encoded:
             return _Packed(b"", b"", 0, bad, rows.fatal)
-        batch, written = pack(encoded, places, self._kinds()), io.BytesIO()
-        with pa.ipc.new_stream(written, batch.schema) as stream:
+        batch, buffer = pack(encoded, places, self._kinds()), io.BytesIO()
+        with pa.ipc.new_stream(buffer, batch.schema) as stream:
             stream.write_batch(batch)
-        return _Packed(written.getvalue(), b"".join(map(content, encoded)), len(encoded), bad, rows.fatal)
+        return _Packed(buffer.getvalue(), b"".join(map(content, encoded)), len(encoded), bad, rows.fatal)
 
     def _kinds(self) -> dict[str, np.dtype]:
-        """The smallest types that hold the ids of symbols."""
+        """The smallest integer types for the ids of symbols."""
         shape = self.task.shape()
         found = {"target": np.min_scalar_type(shape.target.symbols)}
         if isinstance(shape.source, TokenShape) and not shape.source.segments:
@@ -287,7 +287,7 @@ class Corpus:
     # -- names in the cache -------------------------------------------------------------------------------------
 
     def _fingerprint(self, what: str, **more: Any) -> str:
-        """A name that depends on data, options, code, and what else is given."""
+        """A name that depends on data, options, code and the given values."""
         config = self.config
         facts = {"what": what, "task": config.task, "version": __version__, "sentencepiece": version("sentencepiece"),
                  "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config),

@@ -63,8 +63,8 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
         new = {to_json(task.row(example, "")): example for example in examples}
         fresh = [example for row, example in new.items() if row not in known]
         known |= new.keys()
-        written = map(task.to_text, _predictions(loaded, fresh))
-        added = [task.row(example, text) for example, text in zip(fresh, written, strict=True) if text.strip()]
+        outputs = map(task.to_text, _predictions(loaded, fresh))
+        added = [task.row(example, text) for example, text in zip(fresh, outputs, strict=True) if text.strip()]
         counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
         rows += added
     try:

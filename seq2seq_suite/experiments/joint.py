@@ -151,7 +151,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
 
 def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
                 ) -> Callable[[Callable[[], None]], dict[str, float]]:
-    """A function that gives the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
+    """A function that returns the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
 
     It calls its argument before each batch.
     """
@@ -159,7 +159,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
             for part in parts}
     learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
-    told = set[str]()
+    reported = set[str]()
 
     def validate(between: Callable[[], None]) -> dict[str, float]:
         scores = {part.name: predictors[part.name].score(
@@ -167,8 +167,8 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
             [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
         figures = {name: score.figures for name, score in scores.items()}
         for part in parts if predictors[parts[0].name].ranks.is_first else ():
-            for note in (found for found in scores[part.name].notes if found not in told):
-                told.add(note)
+            for note in (found for found in scores[part.name].notes if found not in reported):
+                reported.add(note)
                 part.run.say(f"validation: {note}")
         losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
                   for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
@@ -179,7 +179,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
 
 def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
-    """Examples of the validation split as training has them, which what is drawn anew in each epoch has its own way."""
+    """Validation examples encoded as in training; randomised sources get one fixed draw."""
     draw = epoch_encoder(part.config, part.task, [part.examples["validation"][place] for place in places])
     return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
 
@@ -232,7 +232,7 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
 
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    """What a task's own summary adds in a joint run."""
+    """Additions to a task's own summary in a joint run."""
     position = trainer.progress.update * trainer.options.accumulate
     return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
             "core_parameters": predictor.learner.num_core_parameters()}

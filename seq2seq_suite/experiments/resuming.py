@@ -1,4 +1,4 @@
-"""What may change when a run is resumed, and what must not."""
+"""Checks before a run is resumed: which settings may differ."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def fingerprint(encoded: Sequence[Encoded]) -> str:
 
 
 def content(item: Encoded) -> bytes:
-    """What `fingerprint` is the hash of, example by example."""
+    """The bytes that `fingerprint` hashes, example by example."""
     return b"".join(np.asarray(array).tobytes() for array in (item.source, item.target, *item.auxiliary.values()))
 
 
 def check_configuration(run_directory: RunDirectory, config: Config) -> None:
-    """Refuse to resume with a configuration that would have learned something else; print what is changed.
+    """Refuse to resume with a configuration that would have trained otherwise; print the changes.
 
     Raises:
         ConfigError: a key has changed that must not.
@@ -76,7 +76,7 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
 
 
 def _rate_changes(before: Training, after: Training, progress: Progress | None) -> str:
-    """That the learning rate jumps, because the schedule is of another length, peak or kind; empty if it does not."""
+    """A warning if the learning rate jumps, because the schedule has another length, peak or kind; else empty."""
     if progress is None or not progress.update:
         return ""
 
@@ -109,7 +109,7 @@ def check_same(run_directory: RunDirectory, config: Config) -> None:
 
 
 def ended(run_directory: RunDirectory, config: Config) -> tuple[Progress, dict[str, Any]] | None:
-    """Progress and summary of a run that is complete; None if there is something left to do or to repair."""
+    """Progress and summary of a complete run; None if something is left to do or to repair."""
     try:
         progress, summary = newest(run_directory.checkpoints), read_summary(run_directory.path)
     except DataError:

@@ -1,4 +1,4 @@
-"""Gold outputs for which a decoder has no room, by the lengths alone, and the key that gives it to them."""
+"""Targets that are too long for a decoder, judged by their lengths, and the key that makes room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 3  # origins
 
 
 def without_room(config: Config, task: Task, items: Sequence[Encoded]) -> tuple[np.ndarray, str]:
-    """Which targets need more positions than a parallel decoder has, or more symbols than a search writes.
+    """Which targets need more positions than a parallel decoder has, or more symbols than a search allows.
 
     Args:
         config: of the run; its strategy counts the positions.
@@ -26,22 +26,22 @@ def without_room(config: Config, task: Task, items: Sequence[Encoded]) -> tuple[
         items: encoded examples.
 
     Returns:
-        Their places in `items` (N,) int64, ascending, and what becomes of them with the key that helps.
+        Their indices in `items` (N,) int64, ascending, and the consequence with the key that helps.
     """
-    options, (read, written) = config.strategy, lengths(items)
+    options, (source_lengths, target_lengths) = config.strategy, lengths(items)
     step = getattr(task.shape().source, "subsampling", 1)
-    sources = torch.from_numpy(-(-read // step)).long()
+    sources = torch.from_numpy(-(-source_lengths // step)).long()
     room = options.room(sources)
     if room is None:
         if config.target != "text" or options.kind != "autoregressive":
             return np.zeros(0, dtype=np.int64), ""
         search = config.search
-        limit = (torch.from_numpy(read) * search.max_length_factor).long() + search.max_length_extra
-        return np.flatnonzero(written > limit.numpy()), (
-            "longer than a search may write: raise search.max_length_factor or search.max_length_extra")
+        limit = (torch.from_numpy(source_lengths) * search.max_length_factor).long() + search.max_length_extra
+        return np.flatnonzero(target_lengths > limit.numpy()), (
+            "longer than the search allows: raise search.max_length_factor or search.max_length_extra")
     # At most twice the symbols are needed: those of CTC with a blank between equal ones.
-    needed = np.array([options.needed(items[place].target) if written[place] * 2 > room[place] and written[place]
-                       else 0 for place in range(len(items))], dtype=np.int64)
+    needed = np.array([options.needed(items[place].target) if target_lengths[place] * 2 > room[place]
+                       and target_lengths[place] else 0 for place in range(len(items))], dtype=np.int64)
     places = np.flatnonzero(needed > room.numpy())
     if not len(places):
         return places, ""
@@ -50,7 +50,7 @@ def without_room(config: Config, task: Task, items: Sequence[Encoded]) -> tuple[
 
 
 def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], origins: Sequence[str]) -> None:
-    """Print how many targets of a split find no room.
+    """Print how many targets of a split are too long.
 
     Raises:
         DataError: none of the training split does, so that nothing can be learned.

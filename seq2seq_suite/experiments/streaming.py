@@ -1,4 +1,4 @@
-"""A training split that is read file by file: for what is larger than the disk, or keeps coming."""
+"""A training split that is read file by file: for data larger than the disk, or without an end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 2**32  # examples of a file
 
 
 class Stream:
-    """The files of a training split, one after the other, over and over: each is what training calls an epoch.
+    """The files of a training split, one after the other, repeatedly; each counts as an epoch.
 
     A position in the stream is the number of files before and a position in the batches of the file, so that a
     resumed run reads on where it was. Iterating gives the examples that vocabularies are built from, the first ones.

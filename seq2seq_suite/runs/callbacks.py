@@ -1,4 +1,4 @@
-"""What may watch a training: the interface, and TensorBoard."""
+"""Training callbacks: the interface, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from seq2seq_suite.common.files import read_json, read_rows
 from seq2seq_suite.common.lazy_imports import need
 
 Callback = Callable[[dict[str, Any]], object]
-"""Called with each row of `metrics.jsonl` as it is written: `update`, `split`, and losses (train) or figures
-(validation). If it has a method `end`, that is called once with the run's directory when all its files are written.
+"""Called with each new row of `metrics.jsonl`: `update`, `split`, and losses (train) or figures
+(validation). If it has a method `end`, it is called once with the run's directory when the run is complete.
 What it raises ends the training, and `resume` continues it."""
 
 _TEXTS, _PICTURES = 20, 3  # of each split
@@ -23,13 +23,13 @@ _PIXELS = 4  # along each side of a weight
 
 
 def end(callbacks: Sequence[Callback], directory: Path) -> None:
-    """Tell those that want to know that a run is finished."""
+    """Notify the callbacks that a run is finished."""
     for callback in callbacks:
         getattr(callback, "end", lambda directory: None)(directory)
 
 
 class TensorBoard:
-    """Writes a run's scalars, and at its end some outputs as text and the attention to some, for TensorBoard.
+    """Writes a run's scalars, and at its end some outputs as text with attention maps, for TensorBoard.
 
     Args:
         folder: where; `tensorboard --logdir` takes it or any folder above.
@@ -53,7 +53,7 @@ class TensorBoard:
                 self._writer.add_scalar(f"{row['split']}/{name}", value, row["update"])
 
     def end(self, directory: Path) -> None:
-        """Some outputs of each split, and what the heads looked at while writing them."""
+        """Some outputs of each split, and the attention of the heads."""
         if self._writer is None:
             return
         for path in sorted((directory / "predictions").glob("*.jsonl")):

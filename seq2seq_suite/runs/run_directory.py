@@ -38,15 +38,15 @@ _CODE = "code"  # a copy of the files that hold code of the user's own
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
                   "predictions", "inspection", "report.html", "tasks", _CODE})
-_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks", _CODE})  # what a run that failed early may have written
+_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks", _CODE})  # files of a run that failed early
 _REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 
 
 class RunDirectory:
-    """The paths of a run and the ways to write them.
+    """The paths of a run's files, and methods that write them.
 
     Args:
-        path: the directory; `taken` makes a new one.
+        path: the directory; `claim` makes a new one.
     """
 
     def __init__(self, path: Path):
@@ -63,7 +63,7 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def taken(cls, path: Path, *, resume: bool, overwrite: bool) -> Iterator[RunDirectory]:
+    def claim(cls, path: Path, *, resume: bool, overwrite: bool) -> Iterator[RunDirectory]:
         """A directory to run in, locked against other runs.
 
         A start that fails, for instance because of a mistake in the data, leaves no directory behind.
@@ -123,7 +123,7 @@ class RunDirectory:
         return made
 
     def _used(self) -> Iterator[RunDirectory]:
-        """The directory, once; afterwards checks it, and deletes what is no run."""
+        """Context: the directory; afterwards it is checked, and deleted if no run was started."""
         try:
             yield self
             self.check_there()
@@ -168,7 +168,7 @@ class RunDirectory:
         self._finish_replacing()
 
     def _put_aside(self, names: set[str]) -> None:
-        """Keep a run that is to be overwritten; raises ConfigError if it is none."""
+        """Put aside a run that is to be overwritten; raises ConfigError if it is none."""
         _check_deletable(self.path, names)
         (self.path / _REPLACED).mkdir()
         # The configuration first: without it `_finish_replacing` brings back the rest.
@@ -176,7 +176,7 @@ class RunDirectory:
             (self.path / name).rename(self.path / _REPLACED / name)
 
     def _finish_replacing(self) -> None:
-        """Delete a run that was put aside where another has begun in its place; else bring it back."""
+        """Delete a run that was put aside if another has begun in its place; else restore it."""
         aside = self.path / _REPLACED
         entries = sorted(aside.iterdir(), key=lambda entry: entry.name == CONFIG) if aside.is_dir() else []
         for entry in entries if not self.config.exists() else ():
@@ -243,7 +243,7 @@ class RunDirectory:
             file.write(line + "\n")
 
     def refuse_links_out(self) -> None:
-        """Raise DataError if what `evaluate` writes would be written elsewhere: the run may be another's."""
+        """Raise DataError if files of `evaluate` would end up elsewhere, through links: the run may be another's."""
         for name in ("summary.json", "log.txt", "report.html", "predictions", "inspection"):
             for path in (self.path / name, *(self.path / name).glob("*")):
                 refuse_links_out(path, self.path)

@@ -61,7 +61,7 @@ def load_best(directory: Path, model: nn.Module) -> None:
 
 
 def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
-    """Load `model.safetensors` of a checkpoint folder, if it is what was written.
+    """Load `model.safetensors` of a checkpoint folder, if its hash is right.
 
     Hashing costs about a second per gigabyte.
 
@@ -144,7 +144,7 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
 
 
 def _part(name: str) -> str:
-    """The part of a learner that a tensor belongs to, as `init_parts` calls it.
+    """The part of a learner that a tensor belongs to, in the terms of `init_parts`.
 
     >>> _part("model.encoder.layers.0.norm.gain")
     'encoder'
@@ -190,7 +190,7 @@ def check_files(path: Path, names: Sequence[str]) -> State:
             elif size != facts.bytes:
                 got = f"truncated: {size} of {facts.bytes} bytes"
             elif hash_of(file) != facts.sha256:
-                got = "its contents are not what was written"
+                got = "its contents do not match its hash"
             else:
                 continue
         except OSError as error:
@@ -208,7 +208,7 @@ def other_checkpoints(path: Path) -> str:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file; raises DataError if it is damaged, or weights are not finite: they would write nothing."""
+    """The tensors of a file; raises DataError if it is damaged, or weights are not finite."""
     try:
         found = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -21,7 +21,7 @@ from seq2seq_suite.runs.run_directory import RunDirectory, provenance
 
 
 def taken(path: Path, *, resume: bool = False, overwrite: bool = False):
-    return RunDirectory.taken(path, resume=resume, overwrite=overwrite)
+    return RunDirectory.claim(path, resume=resume, overwrite=overwrite)
 
 
 def refused(path: Path, *, match: str, resume: bool = False, overwrite: bool = False) -> str:
