@@ -1,8 +1,8 @@
 """Embedded data: a small world of scenes, seen as each kind of data set that the suite reads.
 
 `rows` is the only door, beside `version` and `start_voices`. What it yields has the columns that users' own data have,
-so that nothing else in the suite knows a generator. All of it is seeded: the same rows in every process and version of
-Python.
+so that no other module of the suite imports a generator. All of it is seeded: the same rows in every process and
+version of Python.
 
 >>> next(iter(rows("trees", "test", size=1)))["tree"].startswith("(TOP (S ")
 True
@@ -57,7 +57,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
         world: the knobs of the rich world; None is the plain one. The rich one has further columns:
             trees          sites: [[begin, end, probability that it belongs to the verb]], of words; oracle: the
                            likelier tree, where that is another
-            translations   de_references, zh_references: all right texts, where there is more than one teller;
+            translations   de_references, zh_references: all right texts, where there is more than one translator;
                            de_lawless: nouns that cannot be translated without having been seen, their English and
                            their German forms
             topics         true: the labels without an annotator's mistakes
@@ -106,22 +106,22 @@ def start_voices(number: int) -> None:
 
 
 def _trees(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
-    from seq2seq_suite.miniworld.sentences import told
+    from seq2seq_suite.miniworld.sentences import scenes_with_trees
 
-    return ({"tree": str(tree)} for _, tree in told(split, sizes=sizes))
+    return ({"tree": str(tree)} for _, tree in scenes_with_trees(split, sizes=sizes))
 
 
 def _translations(split: str, sizes: dict[str, int], languages: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     from seq2seq_suite.miniworld.chinese import chinese
     from seq2seq_suite.miniworld.german import german_text
-    from seq2seq_suite.miniworld.sentences import told
+    from seq2seq_suite.miniworld.sentences import scenes_with_trees
     from seq2seq_suite.miniworld.text import spaced
 
     writers = {"de": german_text, "zh": chinese}
     if set(languages) <= {"en", *writers}:
         writers = {language: write for language, write in writers.items() if language in languages} or writers
     # The grammar of two languages takes more examples than brackets do: 6,000 pairs were overfitted.
-    for scene, tree in told(split, sizes={"train": 20_000} | sizes):
+    for scene, tree in scenes_with_trees(split, sizes={"train": 20_000} | sizes):
         yield {"en": spaced(tree.words()), **{language: write(scene) for language, write in writers.items()}}
 
 
@@ -158,8 +158,8 @@ def story_rows(split: str, sizes: dict[str, int], cast: Cast | None = None) -> I
     from seq2seq_suite.miniworld.stories import QUESTIONS, questions
 
     enough = {name: QUESTIONS * size for name, size in sizes.items()}
-    told = dict.fromkeys(" ".join(asked.story) for asked in questions(split, sizes=enough, cast=cast))
-    return ({"text": story} for story in islice(told, sizes.get(split)))
+    stories = dict.fromkeys(" ".join(asked.story) for asked in questions(split, sizes=enough, cast=cast))
+    return ({"text": story} for story in islice(stories, sizes.get(split)))
 
 
 def _pictures(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -175,9 +175,9 @@ def picture_row(picture: Drawn) -> dict[str, Any]:
 
 
 def _tags(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
-    from seq2seq_suite.miniworld.sentences import told
+    from seq2seq_suite.miniworld.sentences import scenes_with_trees
 
-    return ({"words": tree.words(), "tags": tree.tags()} for _, tree in told(split, sizes=sizes))
+    return ({"words": tree.words(), "tags": tree.tags()} for _, tree in scenes_with_trees(split, sizes=sizes))
 
 
 def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:

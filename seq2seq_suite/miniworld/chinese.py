@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.chinese_nouns import adjective, end_point, location, noun_phrase, time_phrase
+from seq2seq_suite.miniworld.entity_features import can_be_none, is_definite, is_person, is_vehicle
 from seq2seq_suite.miniworld.lexicon_chinese import (
     ACTIVITIES,
     ATTEND,
@@ -21,23 +22,22 @@ from seq2seq_suite.miniworld.lexicon_chinese import (
     MANNERS,
     MODALS,
     NOUNS,
+    REPORTING,
     SEE_SIGHTS,
-    TOLD,
     VERBS,
     Verb,
     verb_of,
 )
-from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_person, is_vehicle
 from seq2seq_suite.miniworld.world import Description, Entity, Event, Group, Participant, Scene
 
-_TELLS_THE_PAST = ("yesterday", "last", "ago")
+_PAST_TIMES = ("yesterday", "last", "ago")
 
 
 def chinese(scene: Scene) -> str:
     """The Chinese sentence for a scene, without spaces and with full-width punctuation.
 
     Args:
-        scene: what to tell.
+        scene: to express.
 
     Returns:
         The sentence.
@@ -82,7 +82,7 @@ def _predicate(event: Event, *, whether: bool = False, inside: bool = False, gap
     """All that follows the subject.
 
     Args:
-        event: what to tell.
+        event: to express.
         whether: it is asked.
         inside: it stands before a noun that it describes.
         gap: the patient is that noun.
@@ -109,18 +109,18 @@ def _predicate(event: Event, *, whether: bool = False, inside: bool = False, gap
            f"用{noun_phrase(event.instrument)}" if event.instrument is not None else ""]
     words += "".join(reversed(how) if event.circumstances_first else how)
     done = event.tense == "past" and not event.negated and not inside
-    aspect = "了" if done and event.action not in (*LASTING, *TOLD) else ""
+    aspect = "了" if done and event.action not in (*LASTING, *REPORTING) else ""
     return words + _core(event, aspect, gap=gap)
 
 
 def _past_word(event: Event, *, inside: bool) -> str:
-    """A word for the past where no `了` and no time tells it."""
+    """A word for the past where neither `了` nor a time marks it."""
     if event.tense != "past":
         return ""
     if inside:
         return "之前"
-    told = event.time is not None and (event.time.kind in _TELLS_THE_PAST or event.time.value in _TELLS_THE_PAST)
-    return "当时" if event.action in (*LASTING, *TOLD) and not told else ""
+    marked = event.time is not None and (event.time.kind in _PAST_TIMES or event.time.value in _PAST_TIMES)
+    return "当时" if event.action in (*LASTING, *REPORTING) and not marked else ""
 
 
 def _auxiliary(event: Event) -> str:
@@ -145,7 +145,7 @@ def _negates_itself(event: Event) -> bool:
 
 
 def _is_going_on(event: Event) -> bool:
-    """Whether it happens while it is told, rather than again and again."""
+    """Whether it is in progress, not habitual."""
     now = event.time is None or event.time.value == "now"
     plain = not (event.modality or event.negated or event.frequency)
     return event.action in ACTIVITIES and event.tense == "present" and plain and now
@@ -204,7 +204,7 @@ def _core(event: Event, aspect: str, *, gap: bool) -> str:
 
 
 def _source(entity: Entity) -> str:
-    """Where something is taken from: someone has a place of his own, and one takes from the top of furniture."""
+    """The source of a movement: people have a place word of their own; of furniture it is the top."""
     return noun_phrase(entity) + ("那里" if is_person(entity) else "上")
 
 
@@ -257,7 +257,7 @@ def relative_clause(entity: Entity, description: Description) -> str:
     if description.role == "agent":
         return _predicate(event, inside=True) + "的"
     noun = replace(entity, event=None, detail=None, owner=None, amount=None, reference="known")
-    if event.about == "patient":  # a bare participle in English, which tells neither tense nor frequency
+    if event.about == "patient":  # a bare participle in English, which shows neither tense nor frequency
         event = replace(event, patient=noun, tense="past", frequency="", modality="", negated=False)
         return _predicate(event, inside=True).removeprefix("之前") + "的"
     return noun_phrase(event.agent) + _predicate(replace(event, patient=noun), inside=True, gap=True) + "的"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.entity_features import is_living, is_person, pronoun_gender
 from seq2seq_suite.miniworld.lexicon_chinese import (
     ADJECTIVES,
     ADJECTIVES_OF_PEOPLE,
@@ -22,7 +23,6 @@ from seq2seq_suite.miniworld.lexicon_chinese import (
     noun,
     transcribed,
 )
-from seq2seq_suite.miniworld.shown import is_living, is_person, pronoun_gender
 from seq2seq_suite.miniworld.world import Description, Entity, Group, Participant, Relation, Time
 
 

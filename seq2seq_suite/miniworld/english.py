@@ -39,7 +39,7 @@ def english(scene: Scene) -> Tree:
     """The sentence for a scene with its brackets.
 
     Args:
-        scene: what to tell.
+        scene: to express.
 
     Returns:
         A tree rooted in `TOP` over one `S`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.entity_features import can_be_none, is_definite, is_vehicle
 from seq2seq_suite.miniworld.german_nouns import (
     RELATIVE,
     adjective,
@@ -32,7 +33,6 @@ from seq2seq_suite.miniworld.lexicon_german import (
     Verb,
     verb_of,
 )
-from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_vehicle
 from seq2seq_suite.miniworld.text import spaced
 from seq2seq_suite.miniworld.world import (
     Description,
@@ -49,7 +49,7 @@ def german(scene: Scene) -> list[str]:
     """The words of the German sentence for a scene; commas and the full stop are words of their own.
 
     Args:
-        scene: what to tell.
+        scene: to express.
 
     Returns:
         The tokens, the first one capitalised.
@@ -158,21 +158,21 @@ def _subject_words(event: Event) -> tuple[list[str], bool]:
 def _main_clause(event: Event, front: list[str] | None = None) -> list[str]:
     """A clause with the verb second, after `front` or else after the time, the place or the subject."""
     passive, event = event.about == "patient", _active(event)
-    told = event
+    rest = event
     if front is None and event.time is not None and event.time_first:
-        front, told = time_phrase(event.time), replace(event, time=None)
+        front, rest = time_phrase(event.time), replace(event, time=None)
     elif front is None and event.place is not None and (event.place_first or event.action == "exist"):
-        front, told = relation_phrase(event.place), replace(event, place=None)
+        front, rest = relation_phrase(event.place), replace(event, place=None)
     elif front is None and passive and event.about == "agent":
-        front, told = _patient(event), replace(event, patient=None)
+        front, rest = _patient(event), replace(event, patient=None)
     subject, plural = _subject_words(event)
     verbs = _verbs(event, plural)
     reflexive = ["sich"] if event.about == "agent" and verb_of(event.verb_key).reflexive else []
     if front is None:
-        inside = [*reflexive, *_middle(told)]
+        inside = [*reflexive, *_middle(rest)]
         return [*subject, verbs.finite, *inside, *verbs.end, *_content(event)]
     opening = [*subject, *reflexive] if is_pronoun(_subject(event)) else [*reflexive, *subject]
-    return [*front, verbs.finite, *opening, *_middle(told), *verbs.end, *_content(event)]
+    return [*front, verbs.finite, *opening, *_middle(rest), *verbs.end, *_content(event)]
 
 
 def _last_verb_clause(event: Event) -> list[str]:
@@ -264,9 +264,9 @@ def _objects(event: Event) -> list[tuple[Participant, bool]]:
 
 
 def _is_sent_to(event: Event) -> bool:
-    """Whether the recipient is told with `an`; English does not tell what is news where the patient is left out."""
-    told = event.new == "recipient" and event.patient is not None
-    return told and event.action in SENT_TO and not is_pronoun(event.recipient)
+    """Whether the recipient has `an`; English does not mark new information where the patient is left out."""
+    is_new = event.new == "recipient" and event.patient is not None
+    return is_new and event.action in SENT_TO and not is_pronoun(event.recipient)
 
 
 def _circumstances(event: Event) -> list[list[str]]:
@@ -324,7 +324,7 @@ def relative_clause(entity: Entity, description: Description) -> list[str]:
     gender = gender_of(entity)
     if description.role == "agent":
         return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]
-    if event.about == "patient":  # a bare participle in English, which tells neither tense nor frequency
+    if event.about == "patient":  # a bare participle in English, which shows neither tense nor frequency
         event = replace(event, tense="past", frequency="", modality="", negated=False)
         if not verb_of(event.verb_key).reflexive:
             return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]

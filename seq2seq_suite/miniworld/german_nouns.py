@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.entity_features import is_definite, is_person, pronoun_gender
 from seq2seq_suite.miniworld.lexicon_german import (
     ADJECTIVES,
     ADJECTIVES_OF_PEOPLE,
@@ -23,7 +24,6 @@ from seq2seq_suite.miniworld.lexicon_german import (
     entry,
     noun,
 )
-from seq2seq_suite.miniworld.shown import is_definite, is_person, pronoun_gender
 from seq2seq_suite.miniworld.world import Entity, Group, Participant, Relation, Time
 
 CASES = ("nominative", "accusative", "dative", "genitive")
@@ -62,7 +62,7 @@ def adjective(concept: str, entity: Entity) -> str:
 
 
 def is_pronoun(participant: Participant | None) -> bool:
-    """Whether it is told by a pronoun."""
+    """Whether it is expressed by a pronoun."""
     return isinstance(participant, Entity) and participant.reference == "given"
 
 

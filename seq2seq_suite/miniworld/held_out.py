@@ -13,7 +13,7 @@ HELD_OUT_ONE_IN = 12
 def combinations(scene: Scene) -> Iterator[str]:
     """The combinations that the rule looks at: attribute and kind, action and kind of patient.
 
-    Names and pronouns combine with nothing: they do not tell the kind.
+    Names and pronouns combine with nothing: they do not show the kind.
 
     >>> from seq2seq_suite.miniworld.world import Entity, Event
     >>> chase = Event("chase", agent=Entity("dog", attributes=("big",)), patient=Entity("cat"))
@@ -45,7 +45,7 @@ def is_new_combination(scene: Scene) -> bool:
     - an attribute with a kind, or an action with a kind of patient, whose CRC-32 leaves no rest divided by
       `HELD_OUT_ONE_IN` (the text is `attribute kind` or `action > kind`);
     - a passive whose agent is described by an event (`is seen by the boy who sleeps`);
-    - a describing event that gives something to a recipient who is told first (`the boy who gives the girl a ball`).
+    - a describing event that gives something to a recipient who comes first (`the boy who gives the girl a ball`).
     """
     events, participants = parts_of(scene)
     for event in events:

@@ -33,22 +33,22 @@ NOUNS: dict[str, tuple[str, str]] = {  # word, measure word
 
 
 def noun(concept: str) -> tuple[str, str]:
-    """The noun and its measure word, for a concept, another teller's word for it, or a key of `lexicon_rich`."""
+    """The noun and its measure word, for a concept, another translator's word for it, or a key of `lexicon_rich`."""
     if concept in NOUNS:
         return NOUNS[concept]
-    from seq2seq_suite.miniworld import lexicon_rich, tellers  # which take the words of this module for their own
+    from seq2seq_suite.miniworld import lexicon_rich, translators  # these modules import this one
 
     return (lexicon_rich.noun(concept).chinese, lexicon_rich.measure(concept)) if ":" in concept else (
-        tellers.chinese_noun(concept))
+        translators.chinese_noun(concept))
 
 
 def verb_of(key: str) -> Verb:
-    """The verb for an action, or another teller's for it (`see/1`)."""
+    """The verb for an action, or another translator's for it (`see/1`)."""
     if key in VERBS:
         return VERBS[key]
-    from seq2seq_suite.miniworld import tellers
+    from seq2seq_suite.miniworld import translators
 
-    return tellers.chinese_verb(key)
+    return translators.chinese_verb(key)
 
 
 def transcribed(name: str) -> str:
@@ -88,7 +88,7 @@ VERBS: dict[str, Verb] = {
 DRIVE = Verb("开到")  # how a vehicle goes
 SEE_SIGHTS, ATTEND, KNOW_WELL = Verb("参观"), Verb("参加"), Verb("熟悉")  # to visit or know what is no person
 LASTING = ("be", "exist", "like", "know", "remember", "think")  # no `了`: a word says that it was then
-TOLD = ("say", "think", "ask")
+REPORTING = ("say", "think", "ask")
 ACTIVITIES = ("sleep", "sing", "dance", "bark", "watch", "strike", "slice", "paint", "repair", "eat", "write", "study",
               "buy", "visit", "chase", "tell", "talk")  # those that can be going on: `正在`
 

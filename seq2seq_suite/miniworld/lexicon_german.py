@@ -90,12 +90,12 @@ JOBS: dict[str, dict[str, str]] = {  # what someone is, by the gender of the one
 
 
 def entry(concept: str) -> Noun:
-    """The noun for a concept, for another teller's word for it (`car/1`), or for a key of `lexicon_rich`."""
+    """The noun for a concept, for another translator's word for it (`car/1`), or for a key of `lexicon_rich`."""
     if concept in NOUNS:
         return NOUNS[concept]
-    from seq2seq_suite.miniworld import lexicon_rich, tellers  # which take the words of this module for their own
+    from seq2seq_suite.miniworld import lexicon_rich, translators  # these modules import this one
 
-    return lexicon_rich.noun(concept).german if ":" in concept else tellers.german_noun(concept)
+    return lexicon_rich.noun(concept).german if ":" in concept else translators.german_noun(concept)
 
 
 def noun(concept: str, case: str, *, plural: bool = False) -> str:
@@ -168,12 +168,12 @@ VERBS: dict[str, Verb] = {
     "be": Verb("sein", "ist", "war", "gewesen"), "exist": Verb("geben", "gibt", "gab", "gegeben"),
 }
 def verb_of(key: str) -> Verb:
-    """The verb for an action, or another teller's for it (`see/1`)."""
+    """The verb for an action, or another translator's for it (`see/1`)."""
     if key in VERBS:
         return VERBS[key]
-    from seq2seq_suite.miniworld import tellers
+    from seq2seq_suite.miniworld import translators
 
-    return tellers.german_verb(key)
+    return translators.german_verb(key)
 
 
 DRIVE = Verb("fahren", "fährt", "fuhr", "gefahren")  # how a vehicle goes

@@ -1,7 +1,7 @@
 """Invented nouns and names, as many as a language has, drawn by Zipf's law.
 
 Each noun is of a kind of `lexicon`, and takes part where that kind does. English and German words go back to the same
-sounds, as `pepper` and `Pfeffer` do, for a share of the nouns: a sound law gives the German stem, and the ending tells
+sounds, as `pepper` and `Pfeffer` do, for a share of the nouns: a sound law gives the German stem, and the ending shows
 the gender. The others have a German stem of their own, to be learned one by one. Chinese writes the sounds down, a
 character for each syllable. Names are the same in English and in German.
 
@@ -40,7 +40,7 @@ _LAWS = {"sh": "sch", "th": "d", "ck": "ch", "ch": "k", "ea": "ei", "oo": "u", "
          "p": "pf", "pr": "pr", "mp": "mpf", "ft": "ft", "x": "chs"}
 _ENDINGS = {MASCULINE: "er", FEMININE: "y", NEUTER: "kin"}  # of the English words that a law makes German
 _GENDERS = tuple(_ENDINGS)
-_OWN_ENDINGS = ((), ("ist", "ei", "lein"), ("ling", "ung", "tum"), ("or", "ur", "gut"))  # by teller and gender
+_OWN_ENDINGS = ((), ("ist", "ei", "lein"), ("ling", "ung", "tum"), ("or", "ur", "gut"))  # by translator and gender
 _CHINESE_CLASS = {"person": "者", "animal": "兽", "thing": "件"}
 _SYLLABLES = {  # first sound -> a character for each of `_VOWELS`
     "b": "巴贝比博布宾卜拜", "ch": "查切奇乔楚琴丘柴", "k": "卡凯基科库金古开", "d": "达德迪多杜丁都戴",
@@ -116,17 +116,17 @@ def draw_name(rng: Random, kind: str, names: int) -> str:
 
 @cache
 def noun(key: str) -> Word:
-    """The noun for a key: `thing:17` or, one that follows a sound law, `thing:17+`; `/2` behind it is another teller's
-    German and Chinese word for it."""
-    plain, _, teller = key.partition("/")
+    """The noun for a key: `thing:17` or, one that follows a sound law, `thing:17+`; `/2` at its end is another
+    translator's German and Chinese word for it."""
+    plain, _, translator = key.partition("/")
     name, _, rank = plain.rstrip("+").partition(":")
     drawn, cognate = _drawn(name, int(rank)), plain.endswith("+")
     gender = drawn.gender if cognate else drawn.own_gender
     german, chinese = _german(law(drawn.stem) if cognate else drawn.own_stem, gender), drawn.sounds
     if not cognate:
         chinese = drawn.own_sounds
-    if teller:
-        german, chinese = own_word(key, int(teller), not_gender=gender)
+    if translator:
+        german, chinese = own_word(key, int(translator), not_gender=gender)
     return Word(drawn.kind, drawn.stem + _ENDINGS[drawn.gender], german, chinese + _CHINESE_CLASS[name], cognate)
 
 
@@ -135,12 +135,12 @@ def measure(key: str) -> str:
     return CHINESE[noun(key.partition("/")[0]).kind][1]
 
 
-def own_word(key: str, teller: int, *, not_gender: str = "") -> tuple[Noun, str]:
-    """An invented German noun and Chinese sounds that one teller alone has for a key, of another gender."""
-    rng = Random(f"{key}/{teller}")
+def own_word(key: str, translator: int, *, not_gender: str = "") -> tuple[Noun, str]:
+    """An invented German noun and Chinese sounds that one translator alone has for a key, of another gender."""
+    rng = Random(f"{key}/{translator}")
     genders = [gender for gender in _GENDERS if gender != not_gender]
     gender, stem = pick(rng, genders), _syllable(rng, open_end=True) + _stem(rng)
-    ending = _OWN_ENDINGS[teller][_GENDERS.index(gender)]
+    ending = _OWN_ENDINGS[translator][_GENDERS.index(gender)]
     singular = (law(stem) + ending).capitalize()
     forms = {"ist": (singular + "en", singular + "en"), "ling": (singular + "e", singular + "s"),
              "or": (singular + "en", singular + "s"), "lein": (singular, singular + "s"),
@@ -155,23 +155,23 @@ def sounds(stem: str) -> str:
     >>> sounds("blackta")
     '布拉克塔'
     """
-    written, at = "", 0
+    transcription, at = "", 0
     while at < len(stem):
         vowel = next((v for v in (stem[at:at + 2], stem[at]) if v in _VOWELS), "")
         if vowel:  # one without a sound before it, as no stem has
-            written, at = written + "阿", at + len(vowel)
+            transcription, at = transcription + "阿", at + len(vowel)
             continue
         end = next((i for i in range(at, len(stem)) if stem[i] in "aeiou"), len(stem))
         consonants = stem[at:end]
         if end == len(stem):
-            return written + _SOUNDS[consonants]
+            return transcription + _SOUNDS[consonants]
         first = next(sound for sound in (consonants[-2:], consonants[-1]) if sound in _SYLLABLES)
         before = consonants[:-len(first)]
         vowel = next(v for v in (stem[end:end + 2], stem[end]) if v in _VOWELS)
-        written += _SOUNDS[before] if before in _SOUNDS else "".join(_SOUNDS.get(sound, "") for sound in before)
-        written += _SYLLABLES[first][_VOWELS.index(vowel)]
+        transcription += _SOUNDS[before] if before in _SOUNDS else "".join(_SOUNDS.get(sound, "") for sound in before)
+        transcription += _SYLLABLES[first][_VOWELS.index(vowel)]
         at = end + len(vowel)
-    return written
+    return transcription
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +260,13 @@ def _names(number: int) -> tuple[list[str], list[str]]:
     """As many names of men, which end in a consonant, and of women, in -a."""
     rng = Random("the names of miniworld")
     found: tuple[list[str], list[str]] = ([], [])
-    taken = set(lexicon_english.NAMES) | {"the", "a"}
+    used = set(lexicon_english.NAMES) | {"the", "a"}
     for _ in range(number):
         for female in (False, True):
             while True:
                 name = _syllable(rng, open_end=True) + (pick(rng, _ONSETS) + "a" if female else _stem(rng))
-                if name not in taken:
+                if name not in used:
                     break
-            taken.add(name)
+            used.add(name)
             found[female].append(name.capitalize())
     return found

@@ -63,7 +63,7 @@ def draw_support(rng: Random) -> Relation:
 
 
 def _part(rng: Random, kind: str, *, plural: bool) -> Relation:
-    """A part with an attribute: that something has a door tells nothing."""
+    """A part with an attribute: that something has a door is no information."""
     part = pick(rng, lexicon.PARTS[kind])
     attribute = pick(rng, lexicon.ATTRIBUTES_OF[part])
     reference = "new" if rng.random() < 0.3 else "known"

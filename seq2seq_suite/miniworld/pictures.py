@@ -55,7 +55,7 @@ class Drawn:
         """What the pixels depend on."""
         return repr(self).encode()
 
-    def shown(self) -> tuple[Thing, ...]:
+    def visible_things(self) -> tuple[Thing, ...]:
         """All that is drawn, from the back to the front."""
         return self.things
 
@@ -67,7 +67,7 @@ class Drawn:
     def _pixels(self) -> np.ndarray:
         noise = np.random.default_rng(self.seed).normal(0.0, 8.0, (SIDE, SIDE, 3))
         canvas = np.array(self.ground, dtype=np.float64) + noise
-        for thing in self.shown():
+        for thing in self.visible_things():
             x1, y1, x2, y2 = thing.box
             ink = _ink(thing)[..., None]
             canvas[y1:y2, x1:x2] = canvas[y1:y2, x1:x2] * (1.0 - ink) + np.array(thing.colour) * ink
@@ -82,7 +82,7 @@ class Crowded(Drawn):
 
     clutter: tuple[tuple[int, Thing], ...] = ()
 
-    def shown(self) -> tuple[Thing, ...]:
+    def visible_things(self) -> tuple[Thing, ...]:
         """Clutter with place n comes before the n-th thing."""
         found: list[Thing] = []
         for place in range(len(self.things) + 1):

@@ -1,10 +1,10 @@
-"""The rich world: the scenes of `scenes` with many words, several tellers, doubtful attachments and gaps in training.
+"""The rich world: the scenes of `scenes` with many words, several translators, ambiguous attachments and training gaps.
 
 Every knob of `World` makes one thing hard that a method may be good at; with all of them off the rows are of the plain
-world's kind. A scene is drawn as there, then changed, then told.
+world's kind. A scene is drawn as there, then changed, then expressed.
 
 >>> world = World(words=2000)
->>> scene, tree, _ = next(told("train", world))
+>>> scene, tree, _ = next(rich_scenes("train", world))
 >>> len(tree.words()) <= 22
 True
 """
@@ -27,7 +27,7 @@ from seq2seq_suite.miniworld.parts import draw_simple, pick
 from seq2seq_suite.miniworld.scenes import draw_event, sample_scene
 from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES
 from seq2seq_suite.miniworld.splits import falls_in, size_of
-from seq2seq_suite.miniworld.tellers import Choice, all_choices, by_habit, told_by
+from seq2seq_suite.miniworld.translators import Choice, all_choices, apply_choices, by_habit
 from seq2seq_suite.miniworld.world import Entity, Event, Group, Participant, Relation, Scene, parts_of
 
 GAPS = ("roles", "deeper", "longer")
@@ -44,12 +44,12 @@ class World:
     Args:
         words: nouns of each of three classes, and first names, by Zipf's law; 0: the 75 nouns and 6 names of `lexicon`.
         cognates: share of the nouns whose German follows from the English by sound laws.
-        ambiguity: tellers, and so right translations of a text; 1 is one.
-        ambiguity_skew: how often each of them tells.
-        ambiguity_scope: `sentence`: one teller a sentence; `choice`: every choice is made by itself.
-        ambiguity_named: the source names its teller, so that nothing is left to choose.
+        ambiguity: translators, and so right translations of a text; 1 is one.
+        ambiguity_skew: the share of each of them.
+        ambiguity_scope: `sentence`: one translator a sentence; `choice`: every choice is made by itself.
+        ambiguity_named: the source names its translator, so that nothing is left to choose.
         attachment: standard deviation, in logits, of what verbs and nouns prefer a `with` phrase to belong to, in half
-            of the sentences; 0: the verb tells.
+            of the sentences; 0: the verb decides.
         disagreement: share of true labels that an annotator leaves out, and of false ones that he adds.
     """
 
@@ -77,13 +77,13 @@ class Site:
     verb: float
 
 
-def told(split: str, world: World, *, seed: int = 0, sizes: dict[str, int] | None = None
+def rich_scenes(split: str, world: World, *, seed: int = 0, sizes: dict[str, int] | None = None
          ) -> Iterator[tuple[Scene, Tree, Site | None]]:
     """The scenes of a split, each with its English sentence's tree and its doubtful phrase, if it has one.
 
-    As in `sentences.told`, a sentence's CRC-32 divides train, validation and test, and `compositional` has what
-    training does not combine. Of the gaps, `roles` has kinds in a role in which training lacks them, `deeper` three
-    reports or genitives within each other, `longer` sentences of 23 to 40 words.
+    As in `sentences.scenes_with_trees`, a sentence's CRC-32 divides train, validation and test, and `compositional`
+    has what training does not combine. Of the gaps, `roles` has kinds in a role in which training lacks them,
+    `deeper` three reports or genitives within each other, `longer` sentences of 23 to 40 words.
 
     Raises:
         ValueError: there is no such split.
@@ -287,11 +287,11 @@ def _last_phrase(tree: Tree) -> tuple[int, int]:
     return begin, len(words) - 1  # the full stop
 
 
-# -- tellers -------------------------------------------------------------------------------------------------------
+# -- translators -------------------------------------------------------------------------------------------------------
 
 
-def teller(rng: Random, world: World) -> Choice:
-    """The choices of a teller drawn by the skew; in the scope `choice`, each choice is drawn when it is met first."""
+def draw_translator(rng: Random, world: World) -> Choice:
+    """The choices of a translator drawn by the skew; in the scope `choice`, each choice is drawn when first needed."""
     if world.ambiguity_scope == "sentence":
         return by_habit(_by_skew(rng, world.ambiguity_skew[:world.ambiguity]))
     made: dict[str, int] = {}
@@ -313,11 +313,12 @@ def _by_skew(rng: Random, skew: tuple[float, ...]) -> int:
     return len(skew) - 1
 
 
-def all_translations(scene: Scene, world: World, tell: Callable[[Scene], str], most: int = 64) -> list[str]:
-    """Every right text, each once, the first teller's first; `most` of them where every choice is made by itself."""
+def all_translations(scene: Scene, world: World, translate: Callable[[Scene], str], most: int = 64) -> list[str]:
+    """All different right texts, the first translator's first; at most `most` where choices are independent."""
     if world.ambiguity_scope == "sentence":
-        return list(dict.fromkeys(tell(told_by(scene, by_habit(teller))) for teller in range(world.ambiguity)))
-    return all_choices(lambda choose: tell(told_by(scene, choose)), world.ambiguity, most)
+        return list(dict.fromkeys(translate(apply_choices(scene, by_habit(number)))
+                                  for number in range(world.ambiguity)))
+    return all_choices(lambda choose: translate(apply_choices(scene, choose)), world.ambiguity, most)
 
 
 # -- annotators ----------------------------------------------------------------------------------------------------

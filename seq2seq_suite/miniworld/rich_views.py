@@ -18,24 +18,24 @@ from seq2seq_suite.miniworld.rich import (
     World,
     all_translations,
     annotated,
+    draw_translator,
     falls_in_split,
     has_role_gap,
     other_reading,
-    teller,
-    told,
+    rich_scenes,
     with_words,
 )
 from seq2seq_suite.miniworld.speech import in_rooms
 from seq2seq_suite.miniworld.splits import size_of
 from seq2seq_suite.miniworld.stories import COLOURS, Cast, questions, summaries
-from seq2seq_suite.miniworld.tellers import MOST, told_by
 from seq2seq_suite.miniworld.text import spaced
 from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
 from seq2seq_suite.miniworld.topics import draw_event as draw_topical
+from seq2seq_suite.miniworld.translators import MOST, apply_choices
 from seq2seq_suite.miniworld.world import Entity, Scene, parts_of
 
-TELL: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese}
-NAMES = "ABCD"  # of the tellers, in a source that names its teller
+TRANSLATE: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese}
+NAMES = "ABCD"  # of the translators, in a source that names its translator
 _PAIRS = {"train": 20_000}
 
 
@@ -44,7 +44,7 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
     """The rows of a split; see `miniworld.rows`."""
     match view:
         case "trees":
-            for scene, tree, site in told(split, world, sizes=sizes):
+            for scene, tree, site in rich_scenes(split, world, sizes=sizes):
                 row: dict[str, Any] = {"tree": str(tree)}
                 if site:
                     row["sites"] = [[site.begin, site.end, site.verb]]
@@ -53,14 +53,15 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
                         row["oracle"] = str(other)
                 yield row
         case "tags":
-            for _, tree, _ in told(split, world, sizes=sizes):
+            for _, tree, _ in rich_scenes(split, world, sizes=sizes):
                 yield {"words": tree.words(), "tags": tree.tags()}
         case "topics":
             yield from _topics(split, world, sizes)
         case "translations":
             yield from _translations(split, world, _PAIRS | sizes, languages)
         case "speech":
-            for scene, spoken in in_rooms(((scene, tree) for scene, tree, _ in told(split, world, sizes=sizes)), split):
+            pairs = ((scene, tree) for scene, tree, _ in rich_scenes(split, world, sizes=sizes))
+            for scene, spoken in in_rooms(pairs, split):
                 translated = chinese(scene)
                 yield {"audio": spoken, "text": spoken.text, "translation": translated, "de": german_text(scene),
                        "zh": translated, "speaker": spoken.voice}
@@ -101,15 +102,15 @@ def _different(draw: Callable[[], str], number: int) -> tuple[str, ...]:
 
 def _translations(split: str, world: World, sizes: dict[str, int], languages: Collection[str]
                   ) -> Iterator[dict[str, Any]]:
-    wanted = [language for language in TELL if language in languages] or list(TELL)
-    if not set(languages) <= {"en", *TELL}:
-        wanted = list(TELL)
+    wanted = [language for language in TRANSLATE if language in languages] or list(TRANSLATE)
+    if not set(languages) <= {"en", *TRANSLATE}:
+        wanted = list(TRANSLATE)
     rng = Random(f"tellers/{split}")
-    for scene, tree, _ in told(split, world, sizes=sizes):
-        choose = teller(rng, world)
+    for scene, tree, _ in rich_scenes(split, world, sizes=sizes):
+        choose = draw_translator(rng, world)
         name = f"{NAMES[choose('words', MOST)]}: " if world.ambiguity_named else ""
         row: dict[str, Any] = {"en": name + spaced(tree.words())}
-        row |= {language: TELL[language](told_by(scene, choose)) for language in wanted}
+        row |= {language: TRANSLATE[language](apply_choices(scene, choose)) for language in wanted}
         if "de" in wanted and world.words and split != "train":
             row["de_lawless"] = lawless(scene)
         if world.ambiguity > 1 and split != "train":
@@ -127,10 +128,10 @@ def lawless(scene: Scene) -> list[list[list[str]]]:
 
 
 def _right(scene: Scene, world: World, language: str, drawn: str) -> list[str]:
-    """The right texts, the drawn one first; it alone where the source names the teller."""
+    """The right texts, the drawn one first; it alone where the source names the translator."""
     if world.ambiguity_named:
         return [drawn]
-    return list(dict.fromkeys([drawn, *all_translations(scene, world, TELL[language])]))
+    return list(dict.fromkeys([drawn, *all_translations(scene, world, TRANSLATE[language])]))
 
 
 def _topics(split: str, world: World, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from seq2seq_suite.common.trees import Tree
-from seq2seq_suite.miniworld.sentences import told
+from seq2seq_suite.miniworld.sentences import scenes_with_trees
 from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
 
@@ -103,17 +103,17 @@ def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None
     from seq2seq_suite.miniworld.text import spaced
 
     rng = Random(f"speech/{seed}/{split}")
-    for number, (scene, tree) in enumerate(told(split, seed=seed, sizes=sizes)):
+    for number, (scene, tree) in enumerate(scenes_with_trees(split, seed=seed, sizes=sizes)):
         yield scene, Spoken(spaced(tree.words()), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
                             rng.randint(*_RATES), rng.randint(*_PITCHES), round(rng.uniform(*_NOISE), 1), number)
 
 
-def in_rooms(told: Iterable[tuple[Scene, Tree]], split: str) -> Iterator[tuple[Scene, InRoom]]:
-    """The same of other scenes, in rooms with echo, other voices and more noise."""
+def in_rooms(scenes: Iterable[tuple[Scene, Tree]], split: str) -> Iterator[tuple[Scene, InRoom]]:
+    """The same for other scenes, in rooms with echo, other voices and more noise."""
     from seq2seq_suite.miniworld.text import spaced
 
     rng, other = Random(f"rooms/{split}"), "There was a story about a king."
-    for number, (scene, tree) in enumerate(told):
+    for number, (scene, tree) in enumerate(scenes):
         text, voices = spaced(tree.words()), [f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}" for _ in range(2)]
         yield scene, InRoom(text, voices[0], rng.randint(*_RATES), rng.randint(*_PITCHES),
                             round(rng.uniform(*_MORE_NOISE), 1), number, round(rng.uniform(0.1, 0.6), 2), other,

@@ -63,7 +63,7 @@ class _World:
     lies: dict[str, str] = field(default_factory=dict)  # thing -> place
     gifts: list[tuple[str, str, str]] = field(default_factory=list)  # giver, thing, recipient
     women: tuple[str, ...] = WOMEN
-    told: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     subject: tuple[str, ...] = ()  # of the last sentence
     mentioned: tuple[str, ...] = ()  # people and things in the last sentence
 
@@ -117,18 +117,18 @@ def summaries(split: str, *, sizes: dict[str, int] | None = None, cast: Cast | N
     >>> next(summaries("test"))[1]
     'David is in the library.'
     """
-    told = ((" ".join(world.told), _end(world)) for world in _worlds(Random(f"stories/0/{split}"), split, cast))
+    stories = ((" ".join(world.sentences), _end(world)) for world in _worlds(Random(f"stories/0/{split}"), split, cast))
     if cast is not None:  # ends divide, too: no test asks for what training has word for word
-        told = ((story, end) for story, end in told if split in LENGTHS or falls_in(end, _SHARES[split]))
-    return islice(((story, end) for story, end in told if end), size_of(split, STORIES, sizes))
+        stories = ((story, end) for story, end in stories if split in LENGTHS or falls_in(end, _SHARES[split]))
+    return islice(((story, end) for story, end in stories if end), size_of(split, STORIES, sizes))
 
 
 def _worlds(rng: Random, split: str, cast: Cast | None) -> Iterator[_World]:
     """Worlds with different stories, those of a split."""
     seen: set[str] = set()
     while True:
-        world = _tell(rng, rng.randint(*LENGTHS.get(split, _LENGTH)), cast)
-        text = " ".join(world.told)
+        world = _generate(rng, rng.randint(*LENGTHS.get(split, _LENGTH)), cast)
+        text = " ".join(world.sentences)
         if text in seen or not (split in LENGTHS or falls_in(text, _SHARES[split])):
             continue
         seen.add(text)
@@ -144,17 +144,17 @@ def _end(world: _World) -> str:
                     f"{'are' if people[1:] else 'is'} in the {place}." for place, people in there.items())
 
 
-# -- telling -------------------------------------------------------------------------------------------------------
+# -- generation -----------------------------------------------------------------------------------------------------
 
 
-def _tell(rng: Random, length: int, cast: Cast | None) -> _World:
+def _generate(rng: Random, length: int, cast: Cast | None) -> _World:
     if cast is None:
         things = [f"{rng.choice(COLOURS)} {thing}" if rng.random() < 0.3 else thing for thing in rng.sample(THINGS, 4)]
         world = _World([*rng.sample(WOMEN, 2), *rng.sample(MEN, 2)], rng.sample(PLACES, 4), things)
     else:
         women, men, found = cast(rng)
         world = _World([*women, *men], rng.sample(PLACES, 4), list(found), women=women)
-    while len(world.told) < length:
+    while len(world.sentences) < length:
         _ACTIONS[bisect(_UP_TO, rng.random() * _UP_TO[-1])](rng, world)
     return world
 
@@ -181,7 +181,7 @@ def _say(rng: Random, world: _World, subject: tuple[str, ...], rest: str, *other
     if thing is not None and spoken_of == [thing] and rng.random() < 0.6:
         rest = rest.replace(f"the {thing}", "it")
     sentence = f"{start} {rest}."
-    world.told.append(sentence[0].upper() + sentence[1:])
+    world.sentences.append(sentence[0].upper() + sentence[1:])
     world.subject, world.mentioned = subject, (*subject, *others)
 
 
@@ -266,7 +266,7 @@ def _ask(rng: Random, world: _World) -> list[Asked]:
     for kind, question, answer in _facts(rng, world):
         found.setdefault(kind, []).append((question, answer))
     kinds = rng.sample(sorted(found), min(QUESTIONS, len(found)))
-    return [Asked(tuple(world.told), *rng.choice(found[kind]), kind) for kind in kinds]
+    return [Asked(tuple(world.sentences), *rng.choice(found[kind]), kind) for kind in kinds]
 
 
 def _facts(rng: Random, world: _World) -> Iterator[tuple[str, str, str]]:
@@ -281,10 +281,10 @@ def _facts(rng: Random, world: _World) -> Iterator[tuple[str, str, str]]:
     for thing, place in world.lies.items():
         yield "where thing", f"Where is the {thing}?", f"in the {place}"
         yield "has", f"Does {rng.choice(world.people)} have the {thing}?", "no"
-    told = " ".join(world.told)
+    story = " ".join(world.sentences)
     for person in world.people:
         held = world.held_by(person)
-        if f"{person} " in told and (held or rng.random() < 0.3):
+        if f"{person} " in story and (held or rng.random() < 0.3):
             yield "how many things", f"How many things does {person} have?", NUMBERS[len(held)]
         if len(held) == 1:
             yield "what has", f"What does {person} have?", f"the {held[0]}"

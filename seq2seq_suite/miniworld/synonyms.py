@@ -1,4 +1,4 @@
-"""Real synonyms of the second teller, in German and Chinese; see `tellers`."""
+"""Real synonyms of the second translator, in German and Chinese; see `translators`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.world import Scene
 
-_ATTACHED = (",", ".", "'s", "'")  # written right after the word before
+_ATTACHED = (",", ".", "'s", "'")  # attached to the word before
 
 
 def spaced(tokens: Sequence[str]) -> str:
@@ -20,7 +20,7 @@ def spaced(tokens: Sequence[str]) -> str:
 
 
 def english_text(scene: Scene) -> str:
-    """The English sentence for a scene, as `english` tells it, in natural spacing.
+    """The English sentence for a scene, as `english` builds it, in natural spacing.
 
     >>> from seq2seq_suite.miniworld.world import Entity, Event
     >>> mother = Entity("mother", owner=Entity("anna", reference="named"))

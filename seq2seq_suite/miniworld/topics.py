@@ -1,8 +1,8 @@
 """Short texts of one to three scenes, and labels that are true of them.
 
-Only main clauses count. Who acts and on whom the act falls is told by order, voice and subordination, not by the
+Only main clauses count. Who acts and who is affected follows from word order, voice and subordination, not from the
 words alone: in `The cat that the dog chased sees Anna` an animal acts and a person is affected, and nothing chases.
-The scenes are drawn so that people, animals and named people take every part; a bag of words cannot tell which, and
+The scenes are drawn so that people, animals and named people take every part; a bag of words cannot decide which, and
 `benchmarks/multilabel_baselines.py` measures how far it comes.
 
 >>> from seq2seq_suite.miniworld.world import Entity, Event, Scene
@@ -72,16 +72,16 @@ def texts(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> 
     True
     """
     size = size_of(split, SIZES, sizes)
-    rng, told = Random(f"topics/{seed}/{split}"), _told(split, seed)
+    rng, scenes = Random(f"topics/{seed}/{split}"), _scenes(split, seed)
     found = []
     for _ in range(size):
         roll = rng.random()
-        drawn = [next(told) for _ in range(next(number for number, share in SENTENCES if roll < share))]
+        drawn = [next(scenes) for _ in range(next(number for number, share in SENTENCES if roll < share))]
         found.append((" ".join(sentence for sentence, _ in drawn), topics([scene for _, scene in drawn])))
     return found
 
 
-def _told(split: str, seed: int) -> Iterator[tuple[str, Scene]]:
+def _scenes(split: str, seed: int) -> Iterator[tuple[str, Scene]]:
     """Scenes of a split with their sentences, each another one."""
     rng = Random(f"topics/scenes/{seed}/{split}")
     seen: set[str] = set()
@@ -144,13 +144,13 @@ def _description(rng: Random, kind: str) -> Description | None:
                                    negated=rng.random() < 0.3))
 
 
-def topics(told: Sequence[Scene]) -> tuple[str, ...]:
+def topics(scenes: Sequence[Scene]) -> tuple[str, ...]:
     """The labels that are true of the main clauses of some scenes, in alphabetical order."""
-    return tuple(sorted({label for scene in told for event in main_events(scene) for label in _labels(event)}))
+    return tuple(sorted({label for scene in scenes for event in main_events(scene) for label in _labels(event)}))
 
 
 def main_events(scene: Scene) -> tuple[Event, ...]:
-    """What the main clauses tell: not what follows `because`, `when` or `if`, is reported or describes someone."""
+    """The events of the main clauses: not those after `because`, `when` or `if`, nor reports and descriptions."""
     return scene.events if scene.link in ("", "and", "but") else scene.events[:1]
 
 
@@ -171,7 +171,7 @@ def _labels(event: Event) -> Iterator[str]:
 
 
 def _sorts(participant: Participant | None) -> set[str]:
-    """What someone is, as far as the words tell: `it` and `they` may be anything."""
+    """What someone is, if the words show it: `it` and `they` may be anything."""
     if participant is None:
         return set()
     if isinstance(participant, Group):

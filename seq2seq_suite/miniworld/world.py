@@ -52,7 +52,7 @@ class Entity:
         owner: whose it is; it takes the place of `reference`.
         detail: a relation that says which one is meant.
         event: an event that says which one is meant.
-        word: a noun or name of `lexicon_rich` for it, or another teller's word for its kind (`car/1`); empty for none.
+        word: a noun or name of `lexicon_rich` for it, or another translator's word for its kind (`car/1`); or empty.
     """
 
     kind: str
@@ -114,11 +114,11 @@ class Event:
         place, time, manner, frequency: where, when, how, how often.
         modality: can | must, empty for a plain fact.
         negated: it is not so.
-        about: agent | patient, the participant that the event is told about.
+        about: agent | patient, the topic of the clause.
         new: theme | recipient, the participant that is news and comes late.
         time_first: the time sets the stage.
-        verb: another teller's verb for the action (`see/1`), or empty.
-        perfect: the past is told in the perfect, where a language has it.
+        verb: another translator's verb for the action (`see/1`), or empty.
+        perfect: the past is in the perfect, where a language has it.
         place_first: the place sets the stage, in German.
         circumstances_first: how, with what and where come before the time or, in Chinese, in another order.
     """
@@ -160,8 +160,8 @@ class Scene:
     Args:
         events: one or two.
         link: and | but | because | when | if; empty for one event. Two events of the very same agent, linked by
-            `and`, are told in one breath.
-        second_first: the second event is told first (because, when, if).
+            `and`, form one sentence.
+        second_first: the second clause comes first (because, when, if).
     """
 
     events: tuple[Event, ...]

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from seq2seq_suite.options.section import LARGEST, Section, ShareOrNone, refuse_if
 
-Tellers = Annotated[int, Field(ge=1, le=4)]
+Translators = Annotated[int, Field(ge=1, le=4)]
 Nouns = Annotated[int, Field(ge=0, le=4000)]
 Logits = Annotated[float, Field(ge=0.0, le=LARGEST)]
 _SENTENCES = ("trees", "tags", "translations", "speech")
@@ -25,10 +25,10 @@ class Miniworld(Section):
     world: Literal["plain", "rich"] = "plain"  # rich: the keys below, more splits, noisier sound, crowded pictures
     words: Nouns = 0  # nouns of each of three classes, and first names, by Zipf's law; 0: the 75 of the plain world
     cognates: ShareOrNone = 0.5  # of the nouns whose German follows from the English by sound laws
-    ambiguity: Tellers = 1  # ways to translate a scene, each with its own words and word order (a speaker)
-    ambiguity_skew: tuple[ShareOrNone, ...] = (0.55, 0.25, 0.12, 0.08)  # share of each speaker
-    ambiguity_scope: Literal["sentence", "choice"] = "sentence"  # one speaker for a sentence, or one for each choice
-    ambiguity_named: bool = False  # the source names its speaker, so that the target is determined
+    ambiguity: Translators = 1  # ways to translate a scene, each with words and word order of a translator
+    ambiguity_skew: tuple[ShareOrNone, ...] = (0.55, 0.25, 0.12, 0.08)  # share of each translator
+    ambiguity_scope: Literal["sentence", "choice"] = "sentence"  # one translator for a sentence, or one for each choice
+    ambiguity_named: bool = False  # the source names its translator, so that the target is determined
     attachment: Logits = 0.0  # spread, in logits, of the preference of verbs and nouns for a phrase with `with`
     disagreement: tuple[ShareOrNone, ShareOrNone] = (0.0, 0.0)  # share of true labels that an annotator leaves out, and
     # of false ones that he adds

@@ -11,7 +11,7 @@ import pytest
 from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.german import german
 from seq2seq_suite.miniworld.sentences import scenes
-from seq2seq_suite.miniworld.tellers import by_habit, told_by
+from seq2seq_suite.miniworld.translators import apply_choices, by_habit
 from seq2seq_suite.miniworld.world import Description, Entity, Event, Scene, parts_of
 
 GENDER_OF = {  # nouns whose singular is no plural: the gender, and the forms of the nominative and the genitive
@@ -59,13 +59,13 @@ MEASURES = {"书": "本", "马": "匹", "牛": "头", "信": "封", "帽子": "�
 
 
 TELLERS = range(4)
-GENDER_OF |= {  # of the second teller
+GENDER_OF |= {  # of the second translator
     "Wagen": "m", "Beutel": "m", "Hase": "m", "Omnibus": "m", "Regenschirm": "m", "Stab": "m", "Füller": "m",
     "Band": "m",
     "Mediziner": "m", "Landwirt": "m", "Becher": "m", "Henkel": "m", "Kiste": "f", "Leuchte": "f", "Torte": "f",
     "Schnitte": "f", "Bahn": "f", "Bürste": "f", "Erzählung": "f", "Dame": "f", "Pforte": "f", "Kugel": "f",
     "Monarchin": "f", "Gebäude": "n", "Ross": "n", "Funkgerät": "n", "Gestell": "n", "Teleskop": "n"}
-ENDINGS = {"ung": "f", "tum": "n", "ur": "f", "gut": "n"}  # of the third teller's and the fourth's invented nouns
+ENDINGS = {"ung": "f", "tum": "n", "ur": "f", "gut": "n"}  # of the third translator's and the fourth's invented nouns
 _SAME_IN_PLURAL = {"Wagen", "Beutel", "Becher", "Henkel", "Füller", "Mediziner", "Gebäude"}
 
 
@@ -78,8 +78,8 @@ def gender_of(noun: str) -> str | None:
 
 @pytest.fixture(scope="module", params=TELLERS)
 def world(request: pytest.FixtureRequest) -> list[Scene]:
-    told = scenes("train", sizes={"train": 3000})
-    return [told_by(scene, by_habit(request.param)) for scene in told]
+    drawn = scenes("train", sizes={"train": 3000})
+    return [apply_choices(scene, by_habit(request.param)) for scene in drawn]
 
 
 @pytest.fixture(scope="module")

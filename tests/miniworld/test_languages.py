@@ -115,8 +115,8 @@ def every_other_concept() -> Iterator[Scene]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_concept_has_words(language: Callable[[Scene], str]) -> None:
-    told = {language(scene) for scene in (*every_action(), *every_other_concept())}
-    assert len(told) > 2000 and all(len(sentence) > 2 for sentence in told)
+    translated = {language(scene) for scene in (*every_action(), *every_other_concept())}
+    assert len(translated) > 2000 and all(len(sentence) > 2 for sentence in translated)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -137,12 +137,12 @@ def test_every_action_has_all_its_forms(language: Callable[[Scene], str]) -> Non
 def test_no_two_kinds_names_or_actions_share_their_words(language: Callable[[Scene], str]) -> None:
     apart = ("first_name", "family_name", "city", "day", "month", "unit", "day_part")
     things = [kind for group, kinds in GROUPS.items() if group not in apart for kind in kinds]
-    told = [language(Scene((Event("be", agent=Entity(kind), quality=("big",)),))) for kind in things]
-    told += [language(Scene((Event("sleep", agent=Entity(name, reference="named")),)))
+    translated = [language(Scene((Event("be", agent=Entity(kind), quality=("big",)),))) for kind in things]
+    translated += [language(Scene((Event("sleep", agent=Entity(name, reference="named")),)))
              for name in (*GROUPS["first_name"], *GROUPS["city"])]
     actions = [language(Scene((event_of(action, Entity("man"), Entity("cup") if PATIENTS[action.key] else None),)))
                for action in ACTIONS]
-    assert len(set(told)) == len(told) and len(set(actions)) == len(actions)
+    assert len(set(translated)) == len(translated) and len(set(actions)) == len(actions)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -159,12 +159,12 @@ def test_the_same_english_has_the_same_translation_whatever_a_pronoun_stands_for
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_english_leaves_out_of_a_participle_changes_nothing(language: Callable[[Scene], str]) -> None:
-    def told(**fields: str) -> tuple[str, str]:
+    def translated(**fields: str) -> tuple[str, str]:
         event = Event("watch", agent=Entity("king"), about="patient", **fields)  # type: ignore[arg-type]
         scene = Scene((Event("sleep", agent=Entity("dog", event=Description("patient", event))),))
         return english_text(scene), language(scene)
 
-    assert len({told(tense="present"), told(tense="past"), told(frequency="often")}) == 1
+    assert len({translated(tense="present"), translated(tense="past"), translated(frequency="often")}) == 1
 
 
 def with_other_news(part: object) -> Iterator[object]:
@@ -183,7 +183,7 @@ def with_other_news(part: object) -> Iterator[object]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_news_changes_a_translation_only_if_it_changes_the_english(
         world: list[Scene], language: Callable[[Scene], str]) -> None:
-    told = left_out = 0
+    translated = left_out = 0
     for scene in world:
         for other in with_other_news(scene):
             assert isinstance(other, Scene)
@@ -191,18 +191,18 @@ def test_what_is_news_changes_a_translation_only_if_it_changes_the_english(
                 left_out += 1
                 assert language(other) == language(scene)
             else:
-                told += language(other) != language(scene)
-    assert left_out > 3000 and told > 50
+                translated += language(other) != language(scene)
+    assert left_out > 3000 and translated > 50
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentences_share_a_translation_only_if_they_are_made_of_the_same_words(
         world: list[Scene], language: Callable[[Scene], str]) -> None:
-    told: dict[str, set[str]] = defaultdict(set)
+    translated: dict[str, set[str]] = defaultdict(set)
     for scene in world:
-        told[language(scene)].add(" ".join(sorted(english(scene).words())))
-    assert len(told) > 0.99 * len(world)
-    assert [sentences for sentences in told.values() if len(sentences) > 1] == []
+        translated[language(scene)].add(" ".join(sorted(english(scene).words())))
+    assert len(translated) > 0.99 * len(world)
+    assert [sentences for sentences in translated.values() if len(sentences) > 1] == []
 
 
 def test_other_processes_tell_the_same() -> None:
@@ -210,10 +210,10 @@ def test_other_processes_tell_the_same() -> None:
                "from seq2seq_suite.miniworld.chinese import chinese\n"
                "from seq2seq_suite.miniworld.german import german\n"
                "for scene in scenes('test', sizes={'test': 50}): print(ascii((german(scene), chinese(scene))))")
-    told = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
+    translated = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
                            env={**os.environ, "PYTHONHASHSEED": salt}).stdout for salt in ("1", "2")}
     here = "".join(f"{(german(scene), chinese(scene))!a}\n" for scene in scenes("test", sizes={"test": 50}))
-    assert told == {here}
+    assert translated == {here}
 
 
 def test_no_english_word_is_left_in_german(world: list[Scene]) -> None:

@@ -24,36 +24,43 @@ from seq2seq_suite.miniworld.rich import (
     World,
     all_translations,
     annotated,
+    draw_translator,
     has_role_gap,
-    teller,
-    told,
+    rich_scenes,
 )
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.miniworld.speech import InRoom, Spoken
-from seq2seq_suite.miniworld.tellers import GERMAN_NOUNS, by_habit, chinese_noun, german_noun, german_verb, told_by
 from seq2seq_suite.miniworld.topics import LABELS
+from seq2seq_suite.miniworld.translators import (
+    GERMAN_NOUNS,
+    apply_choices,
+    by_habit,
+    chinese_noun,
+    german_noun,
+    german_verb,
+)
 from seq2seq_suite.miniworld.world import parts_of
 
 MANY = World(words=2000)
 FOUR = World(ambiguity=4)
-TELL = {"german": german_text, "chinese": chinese}
+TRANSLATE = {"german": german_text, "chinese": chinese}
 
 
-def test_the_first_teller_tells_what_the_plain_world_tells():
+def test_the_first_translator_gives_the_texts_of_the_plain_world():
     for scene in scenes("test", sizes={"test": 300}):
-        as_told = told_by(scene, by_habit(0))
-        assert (german_text(as_told), chinese(as_told)) == (german_text(scene), chinese(scene))
-        assert english(as_told) == english(scene)
+        changed = apply_choices(scene, by_habit(0))
+        assert (german_text(changed), chinese(changed)) == (german_text(scene), chinese(scene))
+        assert english(changed) == english(scene)
 
 
-@pytest.mark.parametrize("tell", TELL.values(), ids=TELL)
+@pytest.mark.parametrize("translate", TRANSLATE.values(), ids=TRANSLATE)
 @pytest.mark.parametrize("scope", ["sentence", "choice"])
-def test_what_is_drawn_is_one_of_the_right_texts_and_none_is_there_twice(tell, scope):
+def test_what_is_drawn_is_one_of_the_right_texts_and_none_is_there_twice(translate, scope):
     world, rng, several = World(ambiguity=4, ambiguity_scope=scope), Random(1), 0
-    for scene, _, _ in told("test", world, sizes={"test": 120}):
-        right = all_translations(scene, world, tell)
-        drawn = tell(told_by(scene, teller(rng, world)))
-        assert len(set(right)) == len(right) and right[0] == tell(scene)
+    for scene, _, _ in rich_scenes("test", world, sizes={"test": 120}):
+        right = all_translations(scene, world, translate)
+        drawn = translate(apply_choices(scene, draw_translator(rng, world)))
+        assert len(set(right)) == len(right) and right[0] == translate(scene)
         assert drawn in right or len(right) == 64
         assert scope == "choice" or len(right) <= 4
         several += len(right) > 1
@@ -63,20 +70,20 @@ def test_what_is_drawn_is_one_of_the_right_texts_and_none_is_there_twice(tell, s
 def test_tellers_tell_as_often_as_the_skew_says():
     rng, counted, size = Random(5), Counter(), 2000
     for _ in range(size):
-        counted[teller(rng, FOUR)("words", 4)] += 1
+        counted[draw_translator(rng, FOUR)("words", 4)] += 1
     for number, share in enumerate(FOUR.ambiguity_skew):
         assert abs(counted[number] - size * share) < 3 * math.sqrt(size * share * (1 - share))
 
 
 def test_two_tellers_share_no_synonym_and_each_has_another_gender_for_invented_ones():
     keys = [key for key in GERMAN if key in GERMAN_NOUNS]
-    words = [{german_noun(f"{key}/{teller}").singular for key in keys} for teller in (1, 2, 3)]
+    words = [{german_noun(f"{key}/{translator}").singular for key in keys} for translator in (1, 2, 3)]
     words.append({GERMAN[key].singular for key in GERMAN})
     assert sum(map(len, words)) == len(set().union(*words)) and all(len(one) >= len(keys) for one in words)
     for key in keys:
-        assert all(german_noun(f"{key}/{teller}").gender != GERMAN[key].gender for teller in (2, 3))
-        assert len({chinese_noun(f"{key}/{teller}")[0] for teller in (1, 2, 3)}) == 3
-    assert len({german_verb(f"{verb}/{teller}").third for verb in ("see", "find", "eat") for teller in (1, 2, 3)}) == 9
+        assert all(german_noun(f"{key}/{translator}").gender != GERMAN[key].gender for translator in (2, 3))
+        assert len({chinese_noun(f"{key}/{translator}")[0] for translator in (1, 2, 3)}) == 3
+    assert len({german_verb(f"{verb}/{number}").third for verb in ("see", "find", "eat") for number in (1, 2, 3)}) == 9
 
 
 def test_no_two_nouns_share_a_form_and_laws_make_the_german_of_those_that_follow_them():
@@ -112,7 +119,7 @@ def test_ranks_follow_zipfs_law():
 
 def test_some_nouns_of_the_test_are_in_no_training_sentence():
     def nouns(split: str, size: int) -> list[str]:
-        return [participant.word for scene, _, _ in told(split, MANY, sizes={split: size})
+        return [participant.word for scene, _, _ in rich_scenes(split, MANY, sizes={split: size})
                 for participant in parts_of(scene)[1] if ":" in getattr(participant, "word", "")]
 
     known, asked = set(nouns("train", 6000)), nouns("test", 400)
@@ -122,8 +129,8 @@ def test_some_nouns_of_the_test_are_in_no_training_sentence():
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_splits_share_no_sentence_and_gaps_are_gaps(split):
-    training = {" ".join(tree.words()) for _, tree, _ in told("train", World(), sizes={"train": 1500})}
-    for scene, tree, _ in told(split, World(), sizes={split: 60}):
+    training = {" ".join(tree.words()) for _, tree, _ in rich_scenes("train", World(), sizes={"train": 1500})}
+    for scene, tree, _ in rich_scenes(split, World(), sizes={split: 60}):
         words = tree.words()
         assert split == "train" or " ".join(words) not in training
         if split in ("train", "validation", "test", "compositional"):
@@ -141,13 +148,13 @@ def test_deeper_sentences_are_deeper_than_any_of_training():
         genitives = sum(getattr(one, "detail", None) is not None and one.detail.kind == "belonging" for one in people)
         return max(reports, genitives)
 
-    assert max(depth(scene) for scene, _, _ in told("train", World(), sizes={"train": 1500})) <= 2
-    assert all(depth(scene) >= 3 for scene, _, _ in told("deeper", World(), sizes={"deeper": 60}))
+    assert max(depth(scene) for scene, _, _ in rich_scenes("train", World(), sizes={"train": 1500})) <= 2
+    assert all(depth(scene) >= 3 for scene, _, _ in rich_scenes("deeper", World(), sizes={"deeper": 60}))
 
 
 def test_doubtful_phrases_belong_to_the_verb_as_often_as_their_probability_says():
     world = World(attachment=4.0)
-    rows = [(scene, tree, site) for scene, tree, site in told("train", world, sizes={"train": 3000})]
+    rows = [(scene, tree, site) for scene, tree, site in rich_scenes("train", world, sizes={"train": 3000})]
     sites = [(scene, tree, site) for scene, tree, site in rows if site]
     assert abs(len(sites) - 1500) < 4 * math.sqrt(750)
     verb = sum(scene.events[0].instrument is not None for scene, _, _ in sites)
@@ -169,10 +176,12 @@ def test_annotators_leave_out_and_add_as_often_as_they_are_said_to():
     assert added / (3000 * (len(LABELS) - 4)) == pytest.approx(0.02, abs=0.004)
 
 
-def test_another_process_tells_the_same():
+def test_another_process_draws_the_same():
     code = ("from itertools import islice; from seq2seq_suite.miniworld.rich import *; "
-            "print([' '.join(t.words()) for _, t, _ in islice(told('test', World(words=2000, attachment=4.0)), 20)])")
-    here = str([" ".join(tree.words()) for _, tree, _ in islice(told("test", World(words=2000, attachment=4.0)), 20)])
+            "print([' '.join(t.words()) for _, t, _ in "
+            "islice(rich_scenes('test', World(words=2000, attachment=4.0)), 20)])")
+    found = islice(rich_scenes("test", World(words=2000, attachment=4.0)), 20)
+    here = str([" ".join(tree.words()) for _, tree, _ in found])
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                            env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)})
     assert other.stdout.strip() == here
@@ -212,11 +221,11 @@ def test_answers_of_the_test_have_names_that_training_lacks():
 
 def test_things_of_a_crowded_picture_hide_each_other_and_stand_among_others():
     found = [row["image"] for row in rows("pictures", "test", size=60, world=World())]
-    assert all(len(one.shown()) >= 2 and len(one.things) <= 9 for one in found)
+    assert all(len(one.visible_things()) >= 2 and len(one.things) <= 9 for one in found)
     assert sum(len(one.clutter) for one in found) > 60
     assert max(len(one.things) for one in found) > 6
     for one in found:
-        assert [thing for thing in one.shown() if thing.label not in CLUTTER] == list(one.things)
+        assert [thing for thing in one.visible_things() if thing.label not in CLUTTER] == list(one.things)
 
 
 def test_a_room_adds_echo_and_another_voice_the_same_each_time():

@@ -32,7 +32,7 @@ class Reader:
             thing = self.follow(subject, rest) or thing
 
     def follow(self, subject: list[str], rest: str) -> str:
-        """Do what the sentence tells; the thing that it speaks of."""
+        """Apply the sentence to the state; returns the thing that it mentions."""
         person = subject[0]
         if found := re.fullmatch(r"did not take the (.*)", rest):
             return found[1]
@@ -107,22 +107,22 @@ def test_every_kind_of_question_is_asked_and_no_answer_is_always_right(asked):
 
 
 def test_splits_share_no_story_and_longer_stories_are_longer(asked):
-    told = {split: {item.story for item in items} for split, items in asked.items()}
+    stories = {split: {item.story for item in items} for split, items in asked.items()}
     for split in stories.SPLITS:
         for other in stories.SPLITS:
-            assert split == other or not told[split] & told[other]
-    assert {len(story) for story in told["train"]} == {5, 6, 7, 8}
-    assert {len(story) for story in told["longer"]} == {10, 11, 12, 13}
+            assert split == other or not stories[split] & stories[other]
+    assert {len(story) for story in stories["train"]} == {5, 6, 7, 8}
+    assert {len(story) for story in stories["longer"]} == {10, 11, 12, 13}
 
 
 def test_a_storys_own_number_says_in_which_split_it_stands(asked):
-    told = {split: {zlib.crc32(" ".join(item.story).encode()) % 100 for item in items}
+    stories = {split: {zlib.crc32(" ".join(item.story).encode()) % 100 for item in items}
             for split, items in asked.items()}
-    assert told["train"] == set(range(80)) and told["validation"] == set(range(80, 90))
-    assert told["test"] == set(range(90, 100)) and len(told["longer"]) > 80  # which are told apart by their length
+    assert stories["train"] == set(range(80)) and stories["validation"] == set(range(80, 90))
+    assert stories["test"] == set(range(90, 100)) and len(stories["longer"]) > 80  # which differ by their length
 
 
-def test_the_same_seed_tells_the_same_stories_and_another_one_others():
+def test_the_same_seed_gives_the_same_stories_and_another_one_others():
     one, two, other = (stories.questions("test", seed=seed, sizes={"test": 60}) for seed in (0, 0, 1))
     assert one == two and not {item.story for item in one} & {item.story for item in other}
     with pytest.raises(ValueError, match="choose from train"):

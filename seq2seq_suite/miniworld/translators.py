@@ -1,16 +1,16 @@
-"""Several ways to tell one scene: tellers with words, an order and a voice of their own.
+"""Several translations of one scene: translators with words, word order and voice of their own.
 
-A teller changes the scene, and German or Chinese tells the changed one; the English sentence is that of the scene as
-it was drawn. The first teller changes nothing. The second has real synonyms, the others invented ones. Each has one
-habit for everything that it tells (`Habits`), so that a text has as many right translations as there are tellers, and
+A translator changes the scene, which is then expressed in German or Chinese; the English sentence is that of the
+original scene. The first translator changes nothing. The second has real synonyms, the others invented ones. Each has
+one habit for all its texts (`Habits`), so that a text has as many right translations as there are translators, and
 mixing two of them gives none.
 
 >>> from seq2seq_suite.miniworld.german import german_text
 >>> from seq2seq_suite.miniworld.world import Time
 >>> anna, car = Entity("anna", reference="named"), Entity("car", reference="new")
 >>> scene = Scene((Event("buy", "past", anna, car, time=Time("day", "monday")),))
->>> for teller in range(4):
-...     print(german_text(told_by(scene, by_habit(teller))))
+>>> for translator in range(4):
+...     print(german_text(apply_choices(scene, by_habit(translator))))
 Anna kaufte am Montag ein Auto.
 Am Montag hat Anna einen Wagen erworben.
 Anna meirtete am Montag eine Hiklerbung weg.
@@ -43,7 +43,7 @@ Choice = Callable[[str, int], int]  # what there is to choose, and between how m
 
 
 class Habits(NamedTuple):
-    """What a teller does wherever it can be done."""
+    """The choices that a translator makes wherever they are possible."""
 
     words: int = 0  # whose words: 0 those of the lexicon, 1 real synonyms, 2 and 3 invented ones
     perfect: int = 0
@@ -57,13 +57,13 @@ HABITS = (Habits(), Habits(1, perfect=1, front=1), Habits(2, order=1, owner=1),
           Habits(3, perfect=1, front=1, order=1, owner=1, voice=1))
 
 
-def by_habit(teller: int) -> Choice:
-    """All choices by the habits of one teller."""
-    return _BY_HABIT[teller]
+def by_habit(translator: int) -> Choice:
+    """All choices by the habits of one translator."""
+    return _BY_HABIT[translator]
 
 
 def _first(what: str, number: int) -> int:
-    """The first teller's choice."""
+    """The first translator's choice."""
     return 0
 
 
@@ -74,19 +74,19 @@ def _habit(habits: Habits, what: str, number: int) -> int:
 _BY_HABIT: tuple[Choice, ...] = (_first, *(partial(_habit, habits) for habits in HABITS[1:]))
 
 
-def told_by(scene: Scene, choose: Choice) -> Scene:
-    """The scene as it is told with these choices."""
+def apply_choices(scene: Scene, choose: Choice) -> Scene:
+    """The scene changed by these choices."""
     if choose is _first:
         return scene
     return replace(scene, events=tuple(_event(event, choose, main=len(scene.events) == 1) for event in scene.events))
 
 
-def all_choices(tell: Callable[[Choice], str], number: int, most: int = 64) -> list[str]:
-    """The different texts by every combination of choices between the words of `number` tellers, `most` at most.
+def all_choices(translate: Callable[[Choice], str], number: int, most: int = 64) -> list[str]:
+    """The different texts by every combination of choices between the words of `number` translators, `most` at most.
 
     Args:
-        tell: gives the text for a choice, and asks for all that there is to choose.
-        number: of tellers.
+        translate: returns the text for a choice function, and asks it for every choice.
+        number: of translators.
         most: texts, in the order in which a depth-first search finds them.
     """
     found: dict[str, None] = {}
@@ -101,7 +101,7 @@ def all_choices(tell: Callable[[Choice], str], number: int, most: int = 64) -> l
                 asked[what] = options
             return settled.get(what, 0)
 
-        found[tell(choose)] = None
+        found[translate(choose)] = None
         for what, options in asked.items():
             open_ends += [settled | {what: other} for other in range(options - 1, 0, -1)]
             settled = settled | {what: 0}
@@ -167,11 +167,11 @@ def _relation(relation: Relation | None, choose: Choice) -> Relation | None:
 
 
 def _word(key: str, has: Callable[[str], bool], choose: Choice) -> str:
-    """The key of another teller's word for it, or an empty one; who has a synonym for it has one in each language."""
+    """The key of another translator's word, or an empty one; synonyms exist in both languages or in neither."""
     if not has(key):
         return ""
-    teller = choose(f"words {key}", MOST)
-    return f"{key}/{teller}" if teller else ""
+    translator = choose(f"words {key}", MOST)
+    return f"{key}/{translator}" if translator else ""
 
 
 def _has_nouns(key: str) -> bool:
@@ -183,24 +183,24 @@ def _has_verbs(key: str) -> bool:
 
 
 def _split(key: str) -> tuple[str, int]:
-    concept, _, teller = key.partition("/")
-    return concept, int(teller)
+    concept, _, translator = key.partition("/")
+    return concept, int(translator)
 
 
 @cache
 def german_noun(key: str) -> Noun:
-    """Another teller's noun: `car/1`."""
-    concept, teller = _split(key)
-    if teller == 1:
+    """Another translator's noun: `car/1`."""
+    concept, translator = _split(key)
+    if translator == 1:
         return GERMAN_NOUNS[concept]
-    return lexicon_rich.own_word(concept, teller, not_gender=lexicon_german.NOUNS[concept].gender)[0]
+    return lexicon_rich.own_word(concept, translator, not_gender=lexicon_german.NOUNS[concept].gender)[0]
 
 
 @cache
 def german_verb(key: str) -> Verb:
-    """Another teller's verb: `see/1`; the invented ones are regular, and every other one has a prefix."""
-    action, teller = _split(key)
-    if teller == 1:
+    """Another translator's verb: `see/1`; the invented ones are regular, and every other one has a prefix."""
+    action, translator = _split(key)
+    if translator == 1:
         return GERMAN_VERBS[action]
     rng = Random(key)
     stem = lexicon_rich.law(lexicon_rich._stem(rng))
@@ -213,18 +213,18 @@ def german_verb(key: str) -> Verb:
 
 @cache
 def chinese_noun(key: str) -> tuple[str, str]:
-    """Another teller's noun and its measure word: `car/1`."""
-    concept, teller = _split(key)
-    if teller == 1:
+    """Another translator's noun and its measure word: `car/1`."""
+    concept, translator = _split(key)
+    if translator == 1:
         return CHINESE_NOUNS[concept]
-    return lexicon_rich.own_word(concept, teller)[1], lexicon_chinese.NOUNS[concept][1]
+    return lexicon_rich.own_word(concept, translator)[1], lexicon_chinese.NOUNS[concept][1]
 
 
 @cache
 def chinese_verb(key: str) -> lexicon_chinese.Verb:
-    """Another teller's verb: `see/1`."""
-    action, teller = _split(key)
-    if teller == 1:
+    """Another translator's verb: `see/1`."""
+    action, translator = _split(key)
+    if translator == 1:
         return CHINESE_VERBS[action]
     old, word = lexicon_chinese.VERBS[action], lexicon_rich.sounds(lexicon_rich._stem(Random(key)))
     ending = old.word[-1] if old.word[-1] in "在到给" else ""

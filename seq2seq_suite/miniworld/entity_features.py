@@ -1,4 +1,4 @@
-"""What the words of a sentence show of an entity: what a translator may know. A pronoun does not tell its noun."""
+"""Features of entities that follow from the words of a sentence. A pronoun does not reveal its noun."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def is_living(entity: Entity) -> bool:
 
 
 def is_definite(participant: Participant | None) -> bool:
-    """Whether the hearer can tell who or what is meant."""
+    """Whether a participant is definite: the hearer can identify it."""
     if isinstance(participant, Group):
         return all(map(is_definite, participant.members))
     return participant is not None and (participant.reference != "new" or participant.owner is not None)
 
 
 def can_be_none(participant: Participant | None) -> bool:
-    """Whether it can be told that there is none of it: indefinite, and not counted."""
+    """Whether it can be negated by `no`: indefinite, and not counted."""
     if isinstance(participant, Group):
         return all(map(can_be_none, participant.members))
     return participant is not None and not is_definite(participant) and participant.amount is None
