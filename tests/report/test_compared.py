@@ -57,7 +57,7 @@ def test_bold_are_the_first_and_what_no_test_shows_to_be_worse_where_one_shows_a
 
 @pytest.mark.parametrize(("chances", "words"), [
     ((0.01, 0.02), "a has F1 90.00 (seed 1), ahead of 2 of 2 others (each p < 0.05, randomisation test). "),
-    ((0.01, 0.2), "ahead of 1 of 2 others"), ((0.2, 0.2), "no test shows it ahead of any of 2 others"),
+    ((0.01, 0.2), "ahead of 1 of 2 others"), ((0.2, 0.2), "not significantly ahead of any of 2 others"),
     ((0.01, None), "ahead of 1 of 2 others")])
 def test_the_page_begins_with_the_highest_figure_and_what_the_tests_say_of_it(chances, words):
     rows = [comparison_row(run=name, figure=90.0 - place, latency_ms=NAN) for place, name in enumerate("abc")]

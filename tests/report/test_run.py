@@ -229,7 +229,7 @@ def test_a_field_of_another_type_leaves_the_page_whole(run, name, value):
 
 
 def test_an_empty_directory_gives_a_page_that_says_so(tmp_path):
-    assert "has not come to its end" in read(write_report(tmp_path)).text
+    assert "has not finished" in read(write_report(tmp_path)).text
 
 
 def test_a_joint_run_links_the_pages_of_its_tasks(run):
