@@ -202,7 +202,7 @@ def keep_inputs(_: Function, __: Function) -> Function:
 
 
 def read_all_again(_: Function, before: Function) -> Function:
-    """A decoder without a cache: each step reads all that was written so far."""
+    """A decoder without a cache: each step reads the whole output so far."""
     def forward(part: Any, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None, **others: Any) -> Any:
         if not isinstance(cache, Inputs):
             return before(part, x, visible, memory, cache, **others)

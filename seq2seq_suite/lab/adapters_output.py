@@ -1,4 +1,4 @@
-"""Adapters of positions, of what is written and searched for, and of speech; see `adapters`."""
+"""Adapters of positions, outputs, search and speech; see `adapters`."""
 
 from __future__ import annotations
 

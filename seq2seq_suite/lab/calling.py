@@ -23,7 +23,7 @@ def answer(function: Callable[..., Any], arguments: Sequence[Any], gradient: Seq
     calls: list[tuple[str, tuple[Any, ...]]] = []
     copies = [copied(one, probes) for one in arguments]
     for probe in probes:
-        probe.heard = calls
+        probe.calls = calls
     asked = [copies[number].requires_grad_() for number in gradient]
     output = function(*copies)
     found = detached(output)

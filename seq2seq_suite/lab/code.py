@@ -18,7 +18,7 @@ from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import counted
 
 
-def written(folder: Path) -> dict[str, Path]:
+def student_files(folder: Path) -> dict[str, Path]:
     """The functions and classes of a folder's files, but those whose body is still the starter's line.
 
     Raises:
@@ -57,7 +57,7 @@ class Code:
     """
 
     def __init__(self, folder: Path, calls: Counter[str] | None = None):
-        self.files, self.calls = written(folder), Counter() if calls is None else calls
+        self.files, self.calls = student_files(folder), Counter() if calls is None else calls
         self._modules: dict[Path, types.ModuleType] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from seq2seq_suite.lab.assignment import Assignment, Broken, Fault
 from seq2seq_suite.lab.checking import Verdict
 from seq2seq_suite.lab.folder import Refused
+from seq2seq_suite.lab.messages import message
 from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.starting import named
-from seq2seq_suite.lab.telling import message
 
 
 class Graded(NamedTuple):

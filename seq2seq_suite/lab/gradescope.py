@@ -22,9 +22,9 @@ import seq2seq_suite
 from seq2seq_suite.lab.assignment import EDGE, VALUE, Assignment, Part
 from seq2seq_suite.lab.checking import Verdict
 from seq2seq_suite.lab.folder import printable
+from seq2seq_suite.lab.messages import message, relative_path, says, word
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission
-from seq2seq_suite.lab.telling import message, says, shown, word
 
 if TYPE_CHECKING:
     from seq2seq_suite.lab.grades import Grade
@@ -145,7 +145,7 @@ def pack(name: str, output: Path) -> None:
         for path in sorted(source.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 archive.write(path, Path("suite") / source.name / path.relative_to(source))
-    print(f"{shown(output)}: {assignment.name}, {output.stat().st_size / 2**20:.1f} MB\n"
+    print(f"{relative_path(output)}: {assignment.name}, {output.stat().st_size / 2**20:.1f} MB\n"
           "at Gradescope: Configure Autograder, zip file upload; ask for 1.5 GB of memory")
 
 

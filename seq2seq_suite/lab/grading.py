@@ -19,11 +19,11 @@ from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.lab import apart, class_report, gradescope
 from seq2seq_suite.lab.folder import Folder, overlooked, printable
 from seq2seq_suite.lab.grades import Grade, Graded
+from seq2seq_suite.lab.messages import relative_path
 from seq2seq_suite.lab.parts import check_part
 from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission, submissions
-from seq2seq_suite.lab.telling import shown
 
 
 def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None, seed: int | None, jobs: int) -> int:
@@ -53,7 +53,7 @@ def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None,
                     print(_line(one), flush=True)
         except KeyboardInterrupt:
             print(f"{len(grades)} of {len(found)} submissions are graded" + (
-                f" and kept in {shown(kept)}: the same command goes on there" if kept else ""), flush=True)
+                f" and kept in {relative_path(kept)}: the same command goes on there" if kept else ""), flush=True)
             raise
     pairs = class_report.pairs(grades) if len(grades) > 1 else []
     if single:
@@ -76,7 +76,7 @@ def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None
     """Grade a submission.
 
     Args:
-        tell: is given what is known after each part, first of all nothing.
+        tell: called with the results after each part, at first with none.
         assignment: that it must be of; by default the one that its lab.yaml names.
     """
     begun, found = time.perf_counter(), Grade(submission.name, seed, problem=submission.problem)

@@ -8,9 +8,9 @@ from pathlib import Path
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, UserError
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.folder import LANGUAGES, Folder
+from seq2seq_suite.lab.messages import relative_path, says, score
 from seq2seq_suite.lab.starting import handout, named
 from seq2seq_suite.lab.starting import start as write
-from seq2seq_suite.lab.telling import says, score, shown
 
 
 def print_list(directory: Path) -> None:
@@ -51,10 +51,10 @@ def begin(name: str, directory: Path, *, student: str, language: str, html: bool
 
         (directory / "README.html").write_text(page(handout(assignment, language), language), encoding="utf-8")
         files.append("README.html")
-    print(f"{shown(directory)}: {', '.join(sorted(files))}")
+    print(f"{relative_path(directory)}: {', '.join(sorted(files))}")
     zh = language == "zh"
-    print(("先读 " if zh else "read ") + shown(directory / "README.md") + ("，然后：" if zh else ", then:"))
-    print(f"  python -m seq2seq_suite lab check {shown(directory)} --watch")
+    print(("先读 " if zh else "read ") + relative_path(directory / "README.md") + ("，然后：" if zh else ", then:"))
+    print(f"  python -m seq2seq_suite lab check {relative_path(directory)} --watch")
 
 
 def print_next(directories: Sequence[Path]) -> int:
@@ -72,20 +72,20 @@ def print_next(directories: Sequence[Path]) -> int:
                 continue
             law = next((law for law in assignment.laws(part.name) if law.name in facts.get("failing", ())), None)
             law = law or next(iter(assignment.laws(part.name)), None)
-            print(f"{shown(folder.path / part.name)}.py:{_line(folder, part.name, law.name if law else '')}")
+            print(f"{relative_path(folder.path / part.name)}.py:{_line(folder, part.name, law.name if law else '')}")
             if law is not None:
                 note = f"  ({'笔记' if zh else 'note'} {law.note})" if law.note else ""
                 print(f"  {law.name}: {says(law, folder.language)}{note}")
-            print(f"  python -m seq2seq_suite lab check {shown(folder.path)} {part.name}")
+            print(f"  python -m seq2seq_suite lab check {relative_path(folder.path)} {part.name}")
             return 1
         if (folder.path / "experiment.yaml").is_file() and not list(folder.path.glob("runs/*/lab.json")):
-            print(f"python -m seq2seq_suite lab run {shown(folder.path)}")
+            print(f"python -m seq2seq_suite lab run {relative_path(folder.path)}")
             return 1
         if (open_ := _unanswered(folder.path / "answers.yaml")):
-            print(f"{shown(folder.path / 'answers.yaml')}: {', '.join(open_)}")
+            print(f"{relative_path(folder.path / 'answers.yaml')}: {', '.join(open_)}")
             return 1
         if not list(folder.path.parent.glob(f"{assignment.name}-*.zip")):
-            print(f"python -m seq2seq_suite lab submit {shown(folder.path)}")
+            print(f"python -m seq2seq_suite lab submit {relative_path(folder.path)}")
             return 1
     print("all is done" if folders and folders[0].language == "en" else "全部完成")
     return 0

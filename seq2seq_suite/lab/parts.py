@@ -85,7 +85,7 @@ def check_part(assignment: Assignment, part: Part, files: Mapping[str, str], wor
 
 
 def job(assignment: Assignment, part: Part, files: Mapping[str, str]) -> dict[str, Any]:
-    """What a worker is told of a part, before its functions can be called."""
+    """The message that sets up a part in a worker, before its functions can be called."""
     files = {name: files[name] for name in needed(files, part.name)}
     return {"files": files, "given": given(assignment, part, files), "part": part.name,
             "forbidden": list(part.forbidden)}

@@ -90,19 +90,19 @@ KINDS: dict[str, Callable[..., Callable[..., Any]]] = {
 
 
 class Probe:
-    """A callable by its kind and what it is made of; `heard` keeps what it was called with, for the law to read.
+    """A callable by its kind and what it is made of; `calls` records its arguments, for the law to read.
 
     >>> double = Probe("affine", torch.tensor(2.0), torch.tensor(0.0), name="double")
-    >>> double(torch.tensor(3.0)), double.heard
+    >>> double(torch.tensor(3.0)), double.calls
     (tensor(6.), [('double', (tensor(3.),))])
     """
 
     def __init__(self, kind: str, *parts: Any, name: str = ""):
         self.kind, self.parts, self.name = kind, parts, name or kind
-        self.heard: list[tuple[str, tuple[Any, ...]]] = []
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self._function = KINDS[kind](*parts)
 
     def __call__(self, *arguments: Any) -> Any:
-        self.heard.append((self.name, tuple(one.detach().clone() if isinstance(one, Tensor) else one
+        self.calls.append((self.name, tuple(one.detach().clone() if isinstance(one, Tensor) else one
                                             for one in arguments)))
         return self._function(*arguments)

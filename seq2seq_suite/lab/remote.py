@@ -27,7 +27,7 @@ _PATIENCE = 1.0  # seconds that a worker may be late with saying that it is late
 
 
 class Remote:
-    """A student in another process, for one law; told apart from `InProcess` by nothing that a law can see.
+    """A student in another process, for one law; a law cannot distinguish it from `InProcess`.
 
     Args:
         read, write: the stream to the process; `read` gives so many bytes, or raises EOFError or TimeoutError.
@@ -50,7 +50,7 @@ class Remote:
         """As `Student.call`."""
         answer = self._exchange({"call": name, "arguments": list(arguments), "gradient": list(gradient),
                                  "cotangent": cotangent})
-        self.after, self.calls = answer["after"], [(name, tuple(heard)) for name, heard in answer["heard"]]
+        self.after, self.calls = answer["after"], [(name, tuple(values)) for name, values in answer["calls"]]
         return answer["output"]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ class Remote:
                                 line=int(answer["line"]))
             else:
                 failed = None
-                [answer[key] for key in (("output", "after", "heard") if "call" in message else ("functions",))]
+                [answer[key] for key in (("output", "after", "calls") if "call" in message else ("functions",))]
         except TimeoutError:
             failed = self.lost = Failed("time")
         except (EOFError, OSError):

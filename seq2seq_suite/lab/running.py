@@ -117,7 +117,7 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     directory = experiment.run_directory(plan.name)
     (directory / RECORD).unlink(missing_ok=True)
     losses: list[float] = []
-    tell = _telling(plan, say)
+    tell = _reporter(plan, say)
     with quiet(functions), plugged(functions, plan.also):
         if plan.source:
             figures = _search(experiment, plan, directory)
@@ -225,7 +225,7 @@ def _noting(losses: list[float]) -> Callable[[dict[str, Any]], None]:
     return note
 
 
-def _telling(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
+def _reporter(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
     most, shown_on = plan.config.training.max_updates, sys.stdout  # which `quiet` takes away meanwhile
 
     def tell(row: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ _READ = 1 << 2 | 1 << 3  # files and directories
 _NO_NEW_PRIVILEGES, _ADOPT, _DIE_WITH_PARENT, _KEEP_CAPABILITIES = 38, 36, 1, 8
 _MAY_READ = 1 << 2  # CAP_DAC_READ_SEARCH: whatever the owner, within what Landlock lets be read
 _NEW_USER, _NEW_NETWORK, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x20000000
-MOST_WRITTEN, LATE = 2**31, 124  # bytes of a process that trains; its exit code where it wrote more or was late
+MOST_FILE_SIZE, LATE = 2**31, 124  # bytes of a process that trains; its exit code where it wrote more or was late
 _PROCESSES = 256  # and threads, beside what the user has: no fork bomb
 _READABLE = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/dev/null", "/dev/urandom", "/dev/zero",
              "/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
@@ -46,7 +46,7 @@ def cut_network(*, processes: bool = False) -> list[str]:
 
 
 def enter(seconds: float, *, folder: str = "", reads: Sequence[str] = ()) -> list[str]:
-    """Give up, for this process and its children, whatever a student's functions do not need; it cannot be taken back.
+    """Give up, for this process and its children, whatever a student's functions do not need; it cannot be undone.
 
     Args:
         seconds: of computing time after which the kernel ends the process.
@@ -81,7 +81,7 @@ def enter(seconds: float, *, folder: str = "", reads: Sequence[str] = ()) -> lis
 
 def overseen(work: Callable[[], None], seconds: float, folder: Path) -> bool:
     """Do something in a child, and end all that it has started once it ends, once the time is over, or once there are
-    more than `MOST_WRITTEN` bytes in the folder that it may write to.
+    more than `MOST_FILE_SIZE` bytes in the folder that it may write to.
 
     Returns:
         Whether it ended by itself.
@@ -98,7 +98,7 @@ def overseen(work: Callable[[], None], seconds: float, folder: Path) -> bool:
         finally:
             os._exit(1)
     end = time.monotonic() + seconds
-    while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < end and _size(folder) < MOST_WRITTEN:
+    while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < end and _size(folder) < MOST_FILE_SIZE:
         time.sleep(0.05)
     with contextlib.suppress(OSError):
         os.kill(child, signal.SIGKILL)
@@ -141,9 +141,9 @@ def _limits(seconds: float, *, trains: bool) -> list[str]:
     except ImportError:  # Windows
         return []
     user = (os.geteuid() or NOBODY) if hasattr(os, "geteuid") else 0
-    memory, seconds, written, processes = (2 * MEMORY, 4 * seconds, 2**28, _threads(user) + _PROCESSES) if trains else (
+    memory, seconds, size, processes = (2 * MEMORY, 4 * seconds, 2**28, _threads(user) + _PROCESSES) if trains else (
         MEMORY, seconds, 0, 0)
-    wanted = [(resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, written),
+    wanted = [(resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, size),
               (resource.RLIMIT_NPROC, processes)]
     for limit, most in wanted:
         with contextlib.suppress(ValueError, OSError):

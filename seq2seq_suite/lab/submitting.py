@@ -15,8 +15,8 @@ from typing import IO
 
 from seq2seq_suite.common.errors import DataError, UserError
 from seq2seq_suite.lab.folder import GIVEN, Folder, printable
+from seq2seq_suite.lab.messages import relative_path
 from seq2seq_suite.lab.starting import named
-from seq2seq_suite.lab.telling import shown
 
 LARGEST, MOST_FILES = 64 * 2**20, 3000  # bytes and files of a submission
 _LEFT_OUT = {"training.safetensors", "report.html"}
@@ -56,7 +56,7 @@ def submit(directory: Path, output: Path | None) -> Path:
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             archive.write(file, file.relative_to(directory))
-    print(f"{shown(output)}: {len(files)} files, {output.stat().st_size / 2**20:.1f} MB")
+    print(f"{relative_path(output)}: {len(files)} files, {output.stat().st_size / 2**20:.1f} MB")
     for name in missing:
         print(f"  missing: {name}")
     for part in assignment.parts:
@@ -66,7 +66,7 @@ def submit(directory: Path, output: Path | None) -> Path:
     if not folder.student:
         print("  no student: write your id behind `student:` in lab.yaml")
     if (directory / "experiment.yaml").is_file() and not runs:
-        print(f"  no runs: python -m seq2seq_suite lab run {shown(directory)}")
+        print(f"  no runs: python -m seq2seq_suite lab run {relative_path(directory)}")
     return output
 
 
@@ -83,7 +83,7 @@ def submissions(path: Path, scratch: Path) -> list[Path]:
         try:
             unpack(path, folder := scratch / "class", outermost=True)
         except UserError:
-            return [path]  # whoever opens it is told why it cannot be
+            return [path]  # opening it gives the reason
     if _holder(folder) is not None:
         return [path]
     found = [child for child in sorted(folder.iterdir(), key=lambda file: file.name)

@@ -61,7 +61,7 @@ def scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Sco
 
 
 def _with_tags(text: str, tags: Sequence[str]) -> str:
-    """A tree with the right tags over its words, by which punctuation is told: a sentence handed over has none."""
+    """A tree with the right tags over its words, which mark punctuation: a given sentence has none."""
     left = iter(tags)
     fits = len(_WORD.findall(text)) == len(tags)
     return _WORD.sub(lambda found: f"({next(left)} {found[1]})", text) if fits else text

@@ -11,10 +11,10 @@ from seq2seq_suite.lab import failing
 from seq2seq_suite.lab.assignment import Assignment, Part
 from seq2seq_suite.lab.folder import Folder, digest
 from seq2seq_suite.lab.launch import Launched
+from seq2seq_suite.lab.messages import part_lines, score, title, word
 from seq2seq_suite.lab.parts import Checked, check_part
 from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import hints, named
-from seq2seq_suite.lab.telling import part_lines, score, title, word
 from seq2seq_suite.lab.twins import warm
 
 _POLL = 0.25  # seconds between two looks at the files

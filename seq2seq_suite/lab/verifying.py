@@ -34,7 +34,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import unseen
 from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
-from seq2seq_suite.lab.code import written as written_in
+from seq2seq_suite.lab.code import student_files
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
 from seq2seq_suite.lab.folder import Folder, printable, refusals
 from seq2seq_suite.lab.parts import job
@@ -51,7 +51,7 @@ from seq2seq_suite.lab.running import (
     is_alike,
     read_lab_record,
 )
-from seq2seq_suite.lab.sandbox import LATE, MOST_WRITTEN
+from seq2seq_suite.lab.sandbox import LATE, MOST_FILE_SIZE
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import LARGEST, copy
 from seq2seq_suite.lab.task import UNSEEN
@@ -141,7 +141,7 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
         _look_at_configuration(directory, plan)
         if record.metrics != digest_of(directory / "metrics.jsonl") or _losses(directory) != record.losses:
             raise Refused("metrics: metrics.jsonl is not what the run wrote")
-    mine = {name: file.stem for name, file in written_in(folder.path).items()}
+    mine = {name: file.stem for name, file in student_files(folder.path).items()}
     for why in (why for name in plan.plug if name in mine for why in refusals(folder.files, mine[name])):
         raise Refused(f"{why.file}:{why.line} {why.message}: what the laws refuse is not run")
     if is_code(plan.config.task) or plan.config.target == "continuations":
@@ -152,8 +152,8 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
             directory, record, seed)
         return _shared(found, plan, mine, {**answer, "calls": calls})
     task = open_task(plan.config.task, plan.config)
-    own, written = _own_predictions(task, directory, plan)
-    score = unseen.scored(task, written, own)
+    own, stored = _own_predictions(task, directory, plan)
+    score = unseen.scored(task, stored, own)
     _look_at_figure(task, record, score, "its predictions have")
     if "forced" in record.figures and not plan.source:  # the directory of a search has no configuration to trust
         forced = forced_accuracy(directory, plan.config)["forced"]
@@ -165,7 +165,7 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
                                             for name, examples in (("fresh", fresh), ("own", own[:AGAIN]))))
     _look_at_replay(plan, record, answer)
     agreeing = sum(unseen.without_tags(one) == unseen.without_tags(other)
-                   for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
+                   for one, other in zip(answer["again"], stored, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
     return _shared(_on_fresh(task, record, score, unseen.scored(task, answer["fresh"], fresh)), plan, mine, answer)
@@ -252,10 +252,10 @@ def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Exam
     """The validation sentences with their right answers, from the suite; and what the run wrote for them."""
     examples = task.read(SPLIT)[: plan.sentences or None]
     rows = [row for _, row in read_lines(directory / "predictions" / f"{SPLIT}.jsonl") if row]
-    written = [str(row["prediction"]) for row in rows]
-    if len(written) != len(examples):
-        raise Refused(f"predictions: there are {len(written)} of {len(examples)}")
-    return examples, written
+    stored = [str(row["prediction"]) for row in rows]
+    if len(stored) != len(examples):
+        raise Refused(f"predictions: there are {len(stored)} of {len(examples)}")
+    return examples, stored
 
 
 def _on_fresh(task: Task, record: Record, own: Score, fresh: Score) -> Run:
@@ -325,7 +325,7 @@ def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequ
                                    input=json.dumps(request), text=True, env=environment, timeout=SECONDS + 60,
                                    stdout=subprocess.DEVNULL, stderr=stream, check=False).returncode
         if ended in (None, LATE):
-            raise Refused(f"replay: no answer in {SECONDS} s, or more than {MOST_WRITTEN >> 30} GiB written")
+            raise Refused(f"replay: no answer in {SECONDS} s, or more than {MOST_FILE_SIZE >> 30} GiB written")
         if answer.is_symlink() or not answer.is_file() or answer.stat().st_size > LARGEST:
             last = (said.read_text(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
             raise Refused(f"replay: the code handed in fails: {printable(last)}")

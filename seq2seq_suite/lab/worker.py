@@ -205,8 +205,8 @@ def serve(read: BinaryIO, write: BinaryIO, wire: types.ModuleType, calling: type
             function = getattr(sys.modules[job["part"]], asked["call"])
             torch.default_generator.manual_seed(0)
             sys.modules["random"].seed(0)
-            output, after, heard = calling.answer(function, asked["arguments"], asked["gradient"], asked["cotangent"])
-            return {"output": output, "after": after, "heard": heard}
+            output, after, calls = calling.answer(function, asked["arguments"], asked["gradient"], asked["cotangent"])
+            return {"output": output, "after": after, "calls": calls}
 
         attempt(work)
 

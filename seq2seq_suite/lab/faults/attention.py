@@ -38,7 +38,7 @@ FAULTS = [
     Fault("att-mask-after", "attend", MASK + "    " + SOFTMAX,
           "        pass\n    weights = scores.softmax(-1)\n"
           "    weights = weights if visible is None else weights.masked_fill(~visible, 0.0)",
-          "attend.masked", "the mask is put on after the softmax, so hidden keys have taken their share",
+          "attend.masked", "the mask is put on after the softmax, so hidden keys keep part of the weight",
           "mask 加在 softmax 之后，被隐藏的 key 已经分走了权重"),
     Fault("att-mask-zero", "attend", 'float("-inf")', "0.0", "attend.masked",
           "a score of 0 is not minus infinity: exp(0) = 1 still gets a share",
@@ -141,7 +141,7 @@ FAULTS = [
           "heads.parity", "attention is done once over all features: heads are joined after attention, not before it",
           "注意力在全部特征上只做了一次：各头应在注意力之后才拼接"),
     Fault("heads-mask-per-head", "heads", "visible.unsqueeze(1)", "visible.unsqueeze(0)", "heads.parity",
-          "the mask's rows are taken for heads: unsqueeze dimension 1, where the heads are",
+          "the mask's rows are confused with heads: unsqueeze dimension 1, where the heads are",
           "mask 的行被当成了头：应在第 1 维（头的维度）unsqueeze"),
     Fault("heads-mask-unused", "heads", "attend(query, key, value, visible)", "attend(query, key, value)", "heads.self",
           "`visible` does not reach `attend`", "`visible` 没有传给 `attend`"),

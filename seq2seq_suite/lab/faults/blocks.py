@@ -58,7 +58,7 @@ FAULTS = [
           "pre：key 与 value 取自未归一化的 x；三者都应取自 Norm(x)"),
     Fault("enc-in-place", "encoder_block", "visible = mask.unsqueeze(1)",
           "visible = mask.logical_or_(mask[:, :1]).unsqueeze(1)",
-          "encoder_block.pure", "the mask is written into", "写进了 mask"),
+          "encoder_block.pure", "the mask is changed in place", "写进了 mask"),
     Fault("dec-no-self", "decoder_block", SELF, "x = x", "decoder_block.order", "self-attention is left out",
           "漏了 self-attention"),
     Fault("dec-no-cross", "decoder_block", CROSS, "x = x", "decoder_block.order",

@@ -90,5 +90,5 @@ FAULTS = [
           "随机数大于 rate 时才用自己的符号；应是小于"),
     Fault("mix-in-place", "mix_inputs", "return torch.where(uniform < rate, own, previous)",
           "previous[uniform < rate] = own[uniform < rate]\n    return previous", "mix_inputs.pure",
-          "`previous` is written into; the caller still needs it", "写进了 `previous`，而调用者还要用它"),
+          "`previous` is changed in place; the caller still needs it", "写进了 `previous`，而调用者还要用它"),
 ]

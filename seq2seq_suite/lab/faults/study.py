@@ -80,7 +80,7 @@ FAULTS = [
     Fault("paired-squares", "paired", "difference = first - second", "difference = (first - second).abs()",
           "paired.flips", "the signs of the differences are lost", "丢了差的符号"),
     Fault("paired-flips-as-mask", "paired", "difference * flips", "difference * (flips > 0)", "paired.flips",
-          "flips are taken for a choice of sentences: -1 exchanges the two systems",
+          "flips are used as a choice of sentences: -1 exchanges the two systems",
           "把 flips 当成了选句子：-1 表示对调两个系统"),
     Fault("bootstrap-no-interpolation", "bootstrap",
           "float(figures.quantile(0.025)), float(figures.quantile(0.975))",

@@ -49,10 +49,10 @@ def cut_first(student: Student) -> None:
     for _ in range(5):
         symbols = [random.randint(3, 9) for _ in range(8)]
         first, second = sorted(random.sample(range(8), 2))
-        written = list(symbols)
-        written[first] = written[second] = 2
-        only(student.call("cut_at_end", written, 2), symbols[:first], f"cut_at_end({written}, 2)",
-             f"cut_at_end({written}, 2)")
+        output = list(symbols)
+        output[first] = output[second] = 2
+        only(student.call("cut_at_end", output, 2), symbols[:first], f"cut_at_end({output}, 2)",
+             f"cut_at_end({output}, 2)")
 
 
 @law("cut.none", part="cut", kind=EDGE, note="003", says="without END nothing is cut", says_zh="没有 END 就不截断")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.lab.assignment import EDGE, Broken, Student, law, near, number
-from seq2seq_suite.lab.laws.common import only, plain, shown, unchanged
+from seq2seq_suite.lab.laws.common import only, plain, short_repr, unchanged
 
 Tree = str | tuple[str, list]
 NOTE = ("S", [("NP", ["Deep", "learning"]), ("VP", ["is"]), ("ADJV", ["very", "powerful"])])
@@ -107,17 +107,17 @@ def _allowed(student: Student, state: Any, most: int) -> dict[str, bool]:
 def automaton_gold(student: Student) -> None:
     for _ in range(8):
         tree = drawn_tree()
-        symbols, state, written = symbols_of(tree), student.call("start", len(words_of(tree))), []
+        symbols, state, output = symbols_of(tree), student.call("start", len(words_of(tree))), []
         for symbol in [*symbols, "END"]:
             kind = {"XX": "shift", ")": "close", "END": "end"}.get(symbol, "open")
             may = _allowed(student, state, _most_in_a_row(symbols))
             if not may[kind]:
-                raise Broken(f"after {' '.join(written) or 'nothing'} the tree goes on with {symbol}, but only "
+                raise Broken(f"after {' '.join(output) or 'nothing'} the tree goes on with {symbol}, but only "
                              f"{', '.join(one for one in may if may[one]) or 'nothing'} is allowed",
-                             f"在 {' '.join(written) or '开头'} 之后树应接 {symbol}，"
+                             f"在 {' '.join(output) or '开头'} 之后树应接 {symbol}，"
                              f"但只允许 {', '.join(one for one in may if may[one]) or '（无）'}")
             state = student.call("advance", state, kind)
-            written.append(symbol)
+            output.append(symbol)
 
 
 def _most_in_a_row(symbols: list[str]) -> int:
@@ -129,27 +129,27 @@ def _most_in_a_row(symbols: list[str]) -> int:
 def automaton_random(student: Student) -> None:
     for _ in range(12):
         words = random.randint(1, 4)
-        written = _walk(student, words, 3)
-        if words_spanned(written) != words:
-            raise Broken(f"this is no tree over {words} words: {' '.join(written)}",
-                         f"这不是 {words} 个单词上的树：{' '.join(written)}")
+        output = _walk(student, words, 3)
+        if words_spanned(output) != words:
+            raise Broken(f"this is no tree over {words} words: {' '.join(output)}",
+                         f"这不是 {words} 个单词上的树：{' '.join(output)}")
 
 
 def _walk(student: Student, words: int, most: int) -> list[str]:
     """Allowed symbols, drawn until the end."""
-    state, written = student.call("start", words), []
+    state, output = student.call("start", words), []
     for _ in range(80):
         may = [kind for kind, may in _allowed(student, state, most).items() if may]
         if not may:
-            raise Broken(f"after {' '.join(written) or 'nothing'} nothing is allowed: a dead end",
-                         f"在 {' '.join(written) or '开头'} 之后什么都不允许：走进了死路")
+            raise Broken(f"after {' '.join(output) or 'nothing'} nothing is allowed: a dead end",
+                         f"在 {' '.join(output) or '开头'} 之后什么都不允许：走进了死路")
         kind = random.choice(may)
         if kind == "end":
-            return written
-        written.append({"open": "(X", "shift": "XX", "close": ")"}[kind])
+            return output
+        output.append({"open": "(X", "shift": "XX", "close": ")"}[kind])
         state = student.call("advance", state, kind)
-    raise Broken(f"80 symbols and no end: {' '.join(written[:20])} ...",
-    f"写了 80 个符号仍没结束：{' '.join(written[:20])} ……")
+    raise Broken(f"80 symbols and no end: {' '.join(output[:20])} ...",
+    f"写了 80 个符号仍没结束：{' '.join(output[:20])} ……")
 
 
 @law("automaton.bound", part="automaton", kind=EDGE, note="003", says="no more nodes open in a row than the bound",
@@ -290,7 +290,7 @@ def task_seed(student: Student) -> None:
 def task_inverse(student: Student) -> None:
     for answer in random.sample(_examples(student)[1], 12):
         only(student.call("read_answer", list(student.call("write_answer", answer))), answer,
-             f"read_answer(write_answer({shown(answer)}))", f"read_answer(write_answer({shown(answer)}))")
+             f"read_answer(write_answer({short_repr(answer)}))", f"read_answer(write_answer({short_repr(answer)}))")
 
 
 @law("task.symbols", part="task", note="003", says="symbols are words, and other answers have others",
@@ -300,13 +300,13 @@ def task_symbols(student: Student) -> None:
     for answer in _examples(student)[1]:
         symbols = list(student.call("write_answer", answer))
         if not symbols or not all(isinstance(one, str) and one and not re.search(r"\s", one) for one in symbols):
-            raise Broken(f"write_answer({shown(answer)}) gives {shown(symbols)}: expected strings without blanks",
-                         f"write_answer({shown(answer)}) 给出 {shown(symbols)}：应为不含空白的字符串")
+            raise Broken(f"write_answer({short_repr(answer)}) gives {short_repr(symbols)}: expected strings without blanks",
+                         f"write_answer({short_repr(answer)}) 给出 {short_repr(symbols)}：应为不含空白的字符串")
         if {"BEGIN", "END", "PAD"} & set(symbols):
             raise Broken("BEGIN, END and PAD are added by the suite", "BEGIN、END、PAD 由本套件添加")
-        if seen.setdefault(" ".join(symbols), shown(answer)) != shown(answer):
-            raise Broken(f"{shown(answer)} and {seen[' '.join(symbols)]} have the same symbols",
-                         f"{shown(answer)} 与 {seen[' '.join(symbols)]} 的符号相同")
+        if seen.setdefault(" ".join(symbols), short_repr(answer)) != short_repr(answer):
+            raise Broken(f"{short_repr(answer)} and {seen[' '.join(symbols)]} have the same symbols",
+                         f"{short_repr(answer)} 与 {seen[' '.join(symbols)]} 的符号相同")
 
 
 @law("task.gold", part="task", note="003", says="right answers score 100", says_zh="全对得 100 分")

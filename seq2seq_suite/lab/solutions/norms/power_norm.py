@@ -6,7 +6,7 @@ from torch import Tensor
 
 def power_norm(x: Tensor, gain: Tensor, bias: Tensor, running: Tensor | None, momentum: float, training: bool,
                epsilon: float = 1e-5) -> tuple[Tensor, Tensor | None]:
-    """y = x / sqrt(psi^2 + epsilon) * gain + bias, psi^2 the running mean square of each feature; no mean is taken.
+    """y = x / sqrt(psi^2 + epsilon) * gain + bias, psi^2 the running mean square of each feature; without a mean.
 
     Training:     x is divided by `running` as it was before this batch; then
                   running <- momentum running + (1 - momentum) m, m the mean square of this batch.

@@ -15,7 +15,7 @@ def beam_search(step: Step, select: Select, state: object, begin: int, end: int,
 
     Args:
         step: (state of N rows, last (N,) int64) -> (log-probabilities (N,V) of the next symbol, state of N rows).
-        select: (state, rows (M,) int64) -> state of these rows, in that order; a row may be taken twice or not at all.
+        select: (state, rows (M,) int64) -> state of these rows, in that order; a row may occur twice or not at all.
         state: of one row, what the first step is given.
         begin: the symbol that is read before the first.
         end: the symbol behind the last.

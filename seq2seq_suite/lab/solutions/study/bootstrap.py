@@ -9,7 +9,7 @@ from torch import Tensor
 def bootstrap(counts: Tensor, formula: Callable[[Tensor], float], draws: Tensor) -> tuple[float, float]:
     """The 95 % interval of a figure under resampling of the sentences.
 
-    For each draw the counts of its sentences are summed, and the formula is taken of the sums: BLEU is a ratio of
+    For each draw the counts of its sentences are summed, and the formula is applied to the sums: BLEU is a ratio of
     sums, not a mean of ratios.
 
     Args:

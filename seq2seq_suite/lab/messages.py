@@ -116,7 +116,7 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
     if first.note:
         lines += _wrapped(word(language, "note", first.note), 10)
     if first.name in scripts:
-        lines += _wrapped(word(language, "again", f"python {shown(scripts[first.name])}"), 10)
+        lines += _wrapped(word(language, "again", f"python {relative_path(scripts[first.name])}"), 10)
     return lines + _said(checked, language)
 
 
@@ -170,7 +170,7 @@ def _width() -> int:
     return min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
 
 
-def shown(path: Path) -> str:
+def relative_path(path: Path) -> str:
     """The path from here where it lies below."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
