@@ -138,8 +138,8 @@ def test_a_check_says_what_the_command_line_says(run, capsys):
 def test_classes_are_imported_from_one_place_each(package):
     found = {name: getattr(package, name) for name in dir(package) if name[0].isupper() and name.upper() != name}
     assert all(isinstance(one, type) for name, one in found.items() if name != "Any") and len(found) > 9
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = package.Nothing
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchClass'"):
+        _ = package.NoSuchClass
 
 
 def test_no_class_of_the_model_is_left_out():

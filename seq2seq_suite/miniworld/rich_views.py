@@ -45,7 +45,7 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
     match view:
         case "trees":
             for scene, tree, site in rich_scenes(split, world, sizes=sizes):
-                row: dict[str, Any] = {"tree": str(tree)}
+                row: dict[str, Any] = {"tree": str(tree), "sites": []}
                 if site:
                     row["sites"] = [[site.begin, site.end, site.verb]]
                     other = english(other_reading(scene))

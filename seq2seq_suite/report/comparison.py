@@ -73,7 +73,8 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
     return [(row["run"], row["task"], str(row["seed"]) if row["updates"] else NONE, row["split"], row["metric"],
              f"{row['figure']:.2f}", span(row["low"], row["high"]),
-             *map(figure, (row["baseline"], row["ceiling"], reached(row["figure"], row["baseline"], row["ceiling"]))))
+             *map(figure, (row.get("baseline"), row.get("ceiling"),
+                           reached(row["figure"], row.get("baseline"), row.get("ceiling")))))
             for row in rows]
 
 

@@ -56,7 +56,7 @@ def test_the_summary_has_its_keys(run):
     assert summary.keys() == {"task", "primary_metric", "higher_is_better", "splits", "signature", "formula",
                               "failures", "intervals", "search", "seconds", "updates", "best_update", "tokens",
                               "parameters", "core_parameters", "tokens_per_second", "peak_memory_mb", "phase_seconds",
-                              "baselines"}
+                              "baselines", "baseline", "ceiling"}
     phases = summary["phase_seconds"]
     assert list(phases) == ["data", "train", "validation", "test"] and min(phases.values()) >= 0
     assert phases["train"] + phases["validation"] == pytest.approx(summary["seconds"], abs=0.02)

@@ -8,9 +8,10 @@ from seq2seq_suite.lab.given import GIVEN
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.model.attention import attention
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.norms import LayerNorm, PowerNorm
+from seq2seq_suite.model.norms import LayerNorm
 from seq2seq_suite.model.output import cross_entropy
 from seq2seq_suite.model.positions import RotaryPositions, sinusoids
+from seq2seq_suite.model.variants.power_norm import PowerNorm
 from seq2seq_suite.strategies.autoregressive import shift_right
 from seq2seq_suite.strategies.parallel.constrained import cut_at_end
 from seq2seq_suite.strategies.parallel.ctc import path_loss

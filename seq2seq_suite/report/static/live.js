@@ -270,7 +270,7 @@ sections.live = (element, state) => {
     };
     const twice = (one) => rest.filter((other) => other.task === one.task).length > 1;
     others.replaceChildren(h("div", {class: "row heading"}, h("h2", {}, "Other tasks on the same input"), h("span", {class: "grow"}),
-      page.choice("run", rest.map((one) => [one.name, twice(one) ? one.name : verbs[one.task] ?? one.task]), rest[0].name, pick)), panel);
+      page.choice("run", rest.map((one) => [one.name, twice(one) ? one.name : one.verb]), rest[0].name, pick)), panel);
     pick(rest[0].name);
   }
 };
