@@ -5,10 +5,14 @@ Measured: 40 steps of 64 rows, 4 heads and head width 64 cost 2.4 ms in place of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+
+from seq2seq_suite.model.decoder import Cache
 
 
 @dataclass(frozen=True)
@@ -64,3 +68,13 @@ class KeysValues:
     def select(self, rows: Tensor) -> KeysValues:
         """The given rows, (B',) int64, in that order. Room to grow is kept, so that the next step need not make it."""
         return KeysValues(self.room.index_select(1, rows), self.length)
+
+
+def cache_of(layers: Iterable[KeysValues]) -> Cache:
+    """A decoder's cache with these in the places of plain ones."""
+    return Cache(cast(Any, tuple(layers)))  # the plain ones' methods, other fields
+
+
+def layers_of(cache: Cache) -> tuple[KeysValues, ...]:
+    """The layers of such a cache."""
+    return cast(Any, cache.layers)

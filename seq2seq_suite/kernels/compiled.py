@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.common.types import Batch, Constraint, PerRow
 from seq2seq_suite.kernels import native
+from seq2seq_suite.kernels.cache import layers_of
 from seq2seq_suite.kernels.candidates import Candidates
 from seq2seq_suite.kernels.decoder import Steps, with_parts
 from seq2seq_suite.model.attention import KeysValues, RelativePositions
@@ -82,7 +83,8 @@ class CompiledSteps(Candidates):
                         and type(model.embedding) is nn.Embedding and model.output.projection is None
                         and not self.options.sampling)
         self.model = with_parts(model, decoder=self.compiled)
-        blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in rows.cache.layers], 1)
+        kept_layers = layers_of(rows.cache)
+        blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in kept_layers], 1)
                   for at in range(rows.cache.length)]
         past = Past(torch.arange(limit.size(0)), blocks, [None] * len(blocks))
         return replace(rows, memory=replace(rows.memory, cross=None), cache=past), previous

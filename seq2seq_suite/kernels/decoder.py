@@ -17,8 +17,9 @@ from torch.nn import functional
 
 from seq2seq_suite.common.types import States
 from seq2seq_suite.kernels.attention import attention as fused_attention
-from seq2seq_suite.kernels.cache import KeysValues
+from seq2seq_suite.kernels.cache import KeysValues, cache_of, layers_of
 from seq2seq_suite.kernels.product import fewest, product
+from seq2seq_suite.model.attention import KeysValues as PlainKeysValues
 from seq2seq_suite.model.attention import MultiHeadAttention, RelativePositions
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
@@ -33,7 +34,7 @@ _MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than
 def prepared(stack: nn.Module) -> nn.Module | Steps | Reading:
     """`kernels.plain.prepared`. Stacks of other parts, and watched ones, stay as they are."""
     kind = _KINDS.get(type(stack))
-    if kind is None or stack.training or torch.is_grad_enabled() or is_watched(stack):
+    if kind is None or not isinstance(stack, TransformerDecoder | TransformerEncoder) or stack.training or torch.is_grad_enabled() or is_watched(stack):
         return stack
     return kind(stack) if all(map(_is_usual, stack.layers)) else stack
 
@@ -44,7 +45,7 @@ def is_watched(module: nn.Module | None) -> bool:
                                    or any(map(is_watched, module._modules.values())))
 
 
-def _is_usual(layer: nn.Module) -> bool:
+def _is_usual(layer: TransformerLayer) -> bool:
     attentions = [layer.attention, *([] if layer.cross_attention is None else [layer.cross_attention])]
     return type(layer) in (TransformerLayer, PostNormLayer) and layer.convolution is None and all(
         type(one) is MultiHeadAttention and one.attention is fused_attention and "_attend" not in vars(one)
@@ -95,14 +96,15 @@ class Steps:
         if cache is None or self.blind or not isinstance(cache.layers[0], KeysValues):
             return self.decoder(x, visible, memory, cache)
         shape, visible, caches = x.shape, visible if visible is None else visible.unsqueeze(1), []
+        kept = layers_of(cache)
         x = x.reshape(-1, shape[2])  # products of two dimensions need no views around them
         for number, layer in enumerate(self.layers):
-            x, past = layer.attend(x, shape[0], visible, cache.layers[number])
+            x, past = layer.attend(x, shape[0], visible, kept[number])
             caches.append(past)
             if memory is not None:
                 x = layer.cross(x, memory.layers[number], self.mask, self.absorbed[number])
             x = layer.transform(x)
-        return self.norm(x).view(shape), Cache(tuple(caches))
+        return self.norm(x).view(shape), cache_of(caches)
 
     def _look_at(self, memory: CrossKeysValues) -> None:
         visible = memory.visible
@@ -119,7 +121,8 @@ class Steps:
                          for layer, own in zip(self.layers, memory.layers, strict=True)]
 
 
-_KINDS = {TransformerDecoder: Steps, MaskedDecoder: Steps, TransformerEncoder: Reading, MaskedEncoder: Reading}
+_KINDS: dict[type[nn.Module], Callable[[Any], Steps | Reading]] = {
+    TransformerDecoder: Steps, MaskedDecoder: Steps, TransformerEncoder: Reading, MaskedEncoder: Reading}
 
 
 class _Layer:
@@ -163,11 +166,12 @@ class _Layer:
         if cache is not None:
             cache = cache.extend(both)
             both = cache.both
-        attend = _attend if bias is None else fused_attention
-        found = attend(query, *both.unbind(), visible, *(() if bias is None else (bias,)))
+        key, value = both.unbind()
+        found = (_attend(query, key, value, visible) if bias is None
+                 else fused_attention(query, key, value, visible, bias))
         return self.attention_residual.after(x, self.output(found.transpose(1, 2).reshape(x.shape))), cache
 
-    def absorb(self, memory: KeysValues) -> tuple[Tensor, ...]:
+    def absorb(self, memory: PlainKeysValues) -> tuple[Tensor, ...]:
         """A sentence's keys with the projection of queries (D,H*S) and its bias, values with that of outputs (H*S,D).
 
         The weights of each head sum to one, so that each value takes an H-th of the output's bias.
@@ -179,7 +183,8 @@ class _Layer:
         return ((keys @ weight.view(heads, width, -1)).flatten(0, 1).t(),
                 (keys @ bias.view(heads, width, 1)).flatten(), values.flatten(0, 1))
 
-    def cross(self, x: Tensor, memory: KeysValues, mask: Tensor | None, absorbed: tuple[Tensor, ...] | None) -> Tensor:
+    def cross(self, x: Tensor, memory: PlainKeysValues, mask: Tensor | None, absorbed: tuple[Tensor, ...] | None
+              ) -> Tensor:
         """Cross-attention of x (N*T,D) to the memory of B sentences, N a multiple of B."""
         if absorbed is not None:
             keys, bias, values = absorbed
@@ -210,12 +215,16 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> T
     return (weights.unsqueeze(3) * value).sum(2, keepdim=True)
 
 
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
 class _Residual:
     """x + Sublayer(Norm(x)), or Norm(x + Sublayer(x))."""
 
     def __init__(self, norm: nn.Module, *, pre: bool):
-        norm, nothing = _norm(norm), lambda x: x
-        self.before, self.behind = (norm, nothing) if pre else (nothing, norm)
+        function = _norm(norm)
+        self.before, self.behind = (function, _same) if pre else (_same, function)
 
     def after(self, x: Tensor, y: Tensor) -> Tensor:
         return self.behind(x + y)
@@ -230,7 +239,7 @@ def _projections(attention: MultiHeadAttention, *, fused: bool) -> Callable[[Ten
     return lambda x: torch.cat([function(x) for function in functions], 1)
 
 
-def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | None]:
+def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor]:
     return layer.weight, layer.bias
 
 

@@ -13,8 +13,8 @@ import copy
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, Self
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from seq2seq_suite.common.types import END, sync_interval
-from seq2seq_suite.kernels.cache import KeysValues
+from seq2seq_suite.kernels.cache import KeysValues, cache_of, layers_of
 from seq2seq_suite.kernels.decoder import Steps, with_parts
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.guide import GuidedMemory
@@ -40,11 +40,24 @@ _WARM_UPS = 3  # steps before capture, in which libraries set themselves up
 class Search(Protocol):
     """A search under way: a dataclass of tensors, whose steps change no shape."""
 
-    rows: Rows
-    over: Tensor
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def rows(self) -> Rows:
+        """The partial outputs."""
+        raise NotImplementedError
+
+    @property
+    def over(self) -> Tensor:
+        """(N,) or (B,) bool, what has ended."""
+        raise NotImplementedError
 
     def whole_step(self, stepper: Stepper, step: Tensor) -> Self:
         """The search one symbol later, `step` (1,) being the symbols before."""
+        raise NotImplementedError
+
+
+Going = TypeVar("Going", bound=Search)
 
 
 def _captured_by_cuda(work: Callable[[], None]) -> Callable[[], None]:
@@ -62,7 +75,7 @@ def _captured_by_cuda(work: Callable[[], None]) -> Callable[[], None]:
 
 
 CAPTURES: dict[str, Callable[[Callable[[], None]], Callable[[], None]]] = {"cuda": _captured_by_cuda}  # by device
-_graphs: WeakKeyDictionary[nn.Module, OrderedDict[Any, _Graph]] = WeakKeyDictionary()  # by decoder
+_graphs: WeakKeyDictionary[nn.Module, OrderedDict[Any, _Graph[Any]]] = WeakKeyDictionary()  # by decoder
 
 
 def captures(stepper: Stepper, rows: Rows) -> bool:
@@ -131,20 +144,20 @@ def _padded(memory: Memory, length: int) -> Memory:
     """With padding behind the sources, up to `length`."""
     more = length - memory.states.mask.size(1)
 
-    def wider(one: Tensor | None, dims_behind: int) -> Tensor | None:
-        return None if one is None else pad(one, (0, 0) * dims_behind + (0, more))
+    def wider(one: Tensor, dims_behind: int) -> Tensor:
+        return pad(one, (0, 0) * dims_behind + (0, more))
 
     cross, states = memory.cross, memory.states
     if cross is not None:
         layers = (type(one)(wider(one.keys, 1), wider(one.values, 1)) for one in cross.layers)
         cross = CrossKeysValues(tuple(layers), wider(cross.visible, 0))
     states = replace(states, values=wider(states.values, 1), mask=wider(states.mask, 0),
-                     symbols=wider(states.symbols, 0))
+                     symbols=None if states.symbols is None else wider(states.symbols, 0))
     more_parts = {"guide": wider(memory.guide, 1)} if isinstance(memory, GuidedMemory) else {}
     return replace(memory, cross=cross, states=states, **more_parts)
 
 
-def search(stepper: Stepper, state: Search, longest: int) -> Search | None:
+def search(stepper: Stepper, state: Going, longest: int) -> Going | None:
     """The search's end, by captured steps; its tensors are written over by the next. None where capture fails."""
     capacity, step, interval = _SIZES, 0, sync_interval(state.over.device)
     while True:
@@ -162,7 +175,7 @@ def search(stepper: Stepper, state: Search, longest: int) -> Search | None:
         state, capacity = graph.state, 2 * capacity
 
 
-def _graph_for(stepper: Stepper, state: Search, capacity: int) -> _Graph | None:
+def _graph_for(stepper: Stepper, state: Going, capacity: int) -> _Graph[Going] | None:
     model = stepper.model
     shapes = tuple((one.shape, one.dtype) for one in _tensors(_without_cache(state)))
     key = (type(state), capacity, shapes, stepper.options.model_dump_json(), id(stepper.constraint),
@@ -180,15 +193,15 @@ def _graph_for(stepper: Stepper, state: Search, capacity: int) -> _Graph | None:
     return known[key]
 
 
-class _Graph:
+class _Graph(Generic[Going]):
     """A search's step, captured, with the tensors that it changes."""
 
-    def __init__(self, stepper: Stepper, state: Search, capacity: int):
+    def __init__(self, stepper: Stepper, state: Going, capacity: int):
         self.step = torch.zeros(1, dtype=torch.int64, device=state.over.device)
         self.decoder = _Behind(stepper.model, capacity)
-        rooms = (_Room.like(one, capacity, self.step) for one in state.rows.cache.layers)
+        rooms = (_Room.like(one, capacity, self.step) for one in layers_of(state.rows.cache))
         own = _cloned(_without_cache(state))
-        self.state: Search = replace(own, rows=replace(own.rows, cache=Cache(tuple(rooms))))
+        self.state: Going = replace(own, rows=replace(own.rows, cache=cache_of(rooms)))
         stepper = copy.copy(stepper)
         stepper.model = with_parts(stepper.model, decoder=self.decoder)
         self.read = stepper.constraint, stepper.processors  # by the graph, which does not keep them itself
@@ -204,11 +217,11 @@ class _Graph:
             old.copy_(new)
         self.step.add_(1)
 
-    def load(self, state: Search, step: int) -> None:
+    def load(self, state: Going, step: int) -> None:
         """Go on from another search's state, of the same shapes or with less room for keys and values."""
         for mine, other in zip(_tensors(_without_cache(self.state)), _tensors(_without_cache(state)), strict=True):
             mine.copy_(other)
-        for mine, other in zip(self.state.rows.cache.layers, state.rows.cache.layers, strict=True):
+        for mine, other in zip(layers_of(self.state.rows.cache), layers_of(state.rows.cache), strict=True):
             mine.room.narrow(3, 0, other.room.size(3)).copy_(other.room)
         self.step.fill_(step)
         self.decoder.look(self.state.rows.memory.cross)
@@ -222,13 +235,14 @@ class _Behind:
         self.places = torch.arange(capacity, device=model.output.weight.device)
 
     def __call__(self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache
-                 ) -> tuple[Tensor, Cache]:
+                 ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
         return self.steps(x, (self.places <= cache.length).view(1, 1, -1), memory, cache)
 
     def look(self, memory: CrossKeysValues | None) -> None:
         """Take over what is visible of other sources in the same memory."""
         if memory is not None:
+            assert self.steps.mask is not None  # made when the step was captured
             self.steps.mask.zero_().masked_fill_(~memory.visible.unsqueeze(1), float("-inf"))
 
 
@@ -264,7 +278,7 @@ def _check_positions(model: Any, end: int) -> None:
         rotary.factors(1, end - 1)
 
 
-def _without_cache(state: Search) -> Search:
+def _without_cache(state: Going) -> Going:
     return replace(state, rows=replace(state.rows, cache=Cache(())))
 
 
@@ -286,6 +300,6 @@ def _cloned(value: Any) -> Any:
         return value.clone(memory_format=torch.contiguous_format)
     if isinstance(value, tuple):
         return tuple(map(_cloned, value))
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{one.name: _cloned(getattr(value, one.name)) for one in fields(value)})
     return value

@@ -53,7 +53,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 chosen, largest = logits.gather(1, target), logits.amax(1, keepdim=True)
                 probabilities = logits.softmax(1)
                 total += (largest - probabilities.amax(1, keepdim=True).log() - (1.0 - smoothing) * chosen).sum()
-                if not needs_gradient:
+                if grad_hidden is None or grad_weight is None or grad_bias is None:
                     continue
                 slopes = probabilities.scatter_add_(1, target, torch.full_like(chosen, smoothing - 1.0))
                 grad_bias += slopes.sum(0)
@@ -137,7 +137,7 @@ def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tupl
     wide = None if low is None else low.float()
     for first in range(0, count, rows):
         part = slice(first, min(first + rows, count))
-        if low is None:
+        if low is None or wide is None:
             yield part, product(hidden[part], weight, bias), None
             continue
         spare = low[: part.stop - first]

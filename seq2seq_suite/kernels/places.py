@@ -67,13 +67,18 @@ def put(learner: nn.Module, chosen: Mapping[str, Any]) -> None:
             child: Any
             for child in module.children():
                 if type(child) in (nn.Linear, Product):
-                    child.__class__, child.product = Product, chosen["product"]
+                    _become(child, Product, "product", chosen["product"])
         if type(module) in (nn.Dropout, Dropout):
-            module.__class__, module.dropout = Dropout, chosen["dropout"]
+            _become(module, Dropout, "dropout", chosen["dropout"])
         if isinstance(module, TransformerDecoder):
             module.empty_cache = chosen["cache"].empty
         if isinstance(module, TransformerEncoder):
             module.forward = partial(_read, module, chosen["encoder"])
+
+
+def _become(module: Any, kind: type[nn.Module], attribute: str, function: Callable[..., Tensor]) -> None:
+    module.__class__ = kind
+    setattr(module, attribute, function)
 
 
 def _read(encoder: TransformerEncoder, prepare: Callable[..., Any], states: States) -> States:

@@ -58,7 +58,7 @@ def without_compiler(kind: type[Kind]) -> type[Kind]:
     for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
         method = unwrap(getattr(kind, name))
         setattr(method, "__dynamo_disable", method)  # what its wrapper would ask the compiler for
-    return type(kind.__name__, (kind,), {"step": torch.no_grad()(unwrap(kind.step))})
+    return type(kind)(kind.__name__, (kind,), {"step": torch.no_grad()(unwrap(kind.step))})
 
 
 def compile_shapes(module: nn.Module, *, backend: str = "inductor") -> None:

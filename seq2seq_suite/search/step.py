@@ -16,7 +16,6 @@ from seq2seq_suite.search.sampling import sample
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Constraint
-    from seq2seq_suite.model.decoder import Cache
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 
@@ -27,14 +26,14 @@ class Rows:
 
     Args:
         memory: the B encoded sentences.
-        cache: the decoder's, of N rows.
+        cache: the decoder's, of N rows, in a form of its own.
         automaton: the state of the task's `Constraint`; None without one.
         prefixes: forward variables of the CTC head; None if it has no weight in the search.
         history: the symbols so far; None if no logit processor reads them.
     """
 
     memory: Memory
-    cache: Cache
+    cache: Any
     automaton: Any = None
     prefixes: Prefixes | None = None
     history: History | None = None
