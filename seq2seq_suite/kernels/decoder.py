@@ -34,7 +34,8 @@ _MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than
 def prepared(stack: nn.Module) -> nn.Module | Steps | Reading:
     """`kernels.plain.prepared`. Stacks of other parts, and watched ones, stay as they are."""
     kind = _KINDS.get(type(stack))
-    if kind is None or not isinstance(stack, TransformerDecoder | TransformerEncoder) or stack.training or torch.is_grad_enabled() or is_watched(stack):
+    usual = isinstance(stack, TransformerDecoder | TransformerEncoder)
+    if kind is None or not usual or stack.training or torch.is_grad_enabled() or is_watched(stack):
         return stack
     return kind(stack) if all(map(_is_usual, stack.layers)) else stack
 
