@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import quote
 
-from seq2seq_suite.common.errors import ConfigError, DataError, shown
+from seq2seq_suite.common.errors import ConfigError, DataError, repr_short
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config import config_file
@@ -180,10 +180,10 @@ class Run:
     def example(self, text: str | Path, *, file: str = "inputs", line: int = 0, begin: str = "") -> Example:
         """The example that a line of text describes; raises DataError with file and line if it is no input.
 
-        `begin` is what its output must begin with, which only free text that is written from left to right can.
+        `begin` is the beginning of the output; only for free text that is decoded autoregressively.
         """
         if not isinstance(text, str | Path):
-            raise DataError(f"the input is {shown(text)}", file=file, line=line, remedy="put it into one text",
+            raise DataError(f"the input is {repr_short(text)}", file=file, line=line, remedy="put it into one text",
                             expected="a text, such as a sentence or 'question ||| context'")
         text = str(text)
         if not text.strip():

@@ -170,7 +170,7 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
             with suppress(FileNotFoundError):
                 os.stat(path)
             writable = os.access(path if path.exists() else path.parent, os.W_OK)
-            got = "this is a folder" if path.is_dir() else "" if writable else "it may not be written"
+            got = "this is a folder" if path.is_dir() else "" if writable else "no permission to write it"
         except OSError as error:
             got = error.strerror
         if got:
@@ -209,7 +209,7 @@ def muted(quiet: bool) -> Iterator[None]:
     if not quiet:
         yield
         return
-    with open(os.devnull, "w", encoding="utf-8") as nothing, redirect_stdout(nothing):
+    with open(os.devnull, "w", encoding="utf-8") as devnull, redirect_stdout(devnull):
         yield
 
 

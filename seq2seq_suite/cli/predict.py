@@ -173,10 +173,10 @@ class Blank:
         self._lines.clear()
         text, place = "", ("", 0)
         for text, place in self.inputs:
-            nothing = not self.inputs.texts and not self.columns(text, place)[0].strip()
-            self._order.append(nothing)
-            self._lines += [place[1]] * nothing
-            if not nothing:
+            is_blank = not self.inputs.texts and not self.columns(text, place)[0].strip()
+            self._order.append(is_blank)
+            self._lines += [place[1]] * is_blank
+            if not is_blank:
                 yield text, place
         if all(self._order):
             yield text, place

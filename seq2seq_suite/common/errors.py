@@ -14,10 +14,10 @@ def brief(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def shown(value: Any) -> str:
+def repr_short(value: Any) -> str:
     """A value for messages, cut if it is long.
 
-    >>> shown("a dog"), len(shown(["a dog"] * 1000))
+    >>> repr_short("a dog"), len(repr_short(["a dog"] * 1000))
     ("'a dog'", 80)
     """
     try:

@@ -112,7 +112,7 @@ class Batch:
         return places(self.source_mask[:, 1:])
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`, with the places that were looked for here: there they would be waited for."""
+        """Move to a device; index lists are computed before, to avoid a device synchronisation."""
         moved = self._map(lambda tensor: to_device(tensor, device))
         found = {"asked": self.asked, **({"following": self.following} if "following" in vars(self) else {})}
         vars(moved).update({name: to_device(tensor, device) for name, tensor in found.items()})
@@ -130,7 +130,7 @@ class Batch:
 
 
 def places(mask: Tensor) -> Tensor:
-    """(P,) int64, where a flattened mask is True; only on the CPU this is not waited for."""
+    """(P,) int64, where a flattened mask is True; on a GPU this synchronises."""
     return mask.flatten().nonzero().squeeze(1)
 
 
@@ -145,13 +145,13 @@ def precise(tensor: Tensor) -> Tensor:
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
+    """The tensor on `device`; from pinned memory for a GPU, so that the copy is asynchronous."""
     pins = device.type not in ("cpu", "mps") and tensor.device.type == "cpu"
     return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
 
 
 def sync_interval(device: torch.device) -> int:
-    """Steps of a search between two checks of which outputs have ended; devices but the CPU must be waited for."""
+    """Steps of a search between two checks of which outputs have ended; each check synchronises a GPU."""
     return 1 if device.type == "cpu" else 8
 
 
@@ -199,7 +199,7 @@ class Loss:
 
     Args:
         sums: name -> scalar tensor, a sum over `counts[name]` items.
-        counts: name -> number of items summed; a tensor's is read, which a GPU's host waits for, only when logged.
+        counts: name -> number of items summed; a tensor's is read, which synchronises a GPU, only when logged.
         weights: name -> weight in the total; names absent here are reported, not trained on.
     """
 
@@ -251,7 +251,7 @@ class Constraint(Protocol[State]):
         raise NotImplementedError
 
     def gains(self, state: State) -> Tensor | None:
-        """(N,V) what is added to the next symbol's log-probabilities, None for nothing."""
+        """(N,V) bonus added to the next symbol's log-probabilities, or None."""
         return None
 
     def focus(self, state: State) -> Tensor:

@@ -172,5 +172,5 @@ class Reader:
         wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
         if wrong:
             raise ConfigError(f"{name}: the text holds the character {ord(wrong)}", file=self.file,
-                              line=node.start_mark.line + 1, expected="text that can be written", remedy="remove it")
+                              line=node.start_mark.line + 1, expected="printable text", remedy="remove it")
         return node.value

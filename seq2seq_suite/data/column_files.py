@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.data.lines import REMEDY, BadRows, Lines, Row, kind
 
 _HEAD = 50  # sentences from which a file's layout is recognised
@@ -157,7 +157,7 @@ def _words(block: Sequence[Line], layout: _Layout) -> list[tuple[int, list[str]]
         if not layout.fits(cells):
             raise _wrong(f"{len(cells)} column{'s' * (len(cells) != 1)}", line, layout)
         if layout.numbered and not cells[0].isdigit():
-            raise _wrong(f"{shown(cells[0])} where a word's number should be", line, layout)
+            raise _wrong(f"{repr_short(cells[0])} where a word's number should be", line, layout)
         if not all(cells[place] for name, place in layout.places.items() if not name.isdigit()):
             raise _wrong("a cell is empty", line, layout)
         found.append((line[0], cells))
@@ -180,7 +180,8 @@ def _is_comment(line: Line, cells: Sequence[str], layout: _Layout) -> bool:
     if layout.commented or "=" in cells[-1]:
         return True
     if apart:
-        raise _wrong(f"{shown(text)} is a comment, or the word '#' with a tag that no word before has", line, layout,
+        raise _wrong(f"{repr_short(text)} is a comment, or the word '#' with a tag that no word before has",
+                     line, layout,
                      remedy="write comments as in '# id = 1', or put the sentence behind others")
     return False
 

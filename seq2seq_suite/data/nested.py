@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.files import parse_json
 
 _COCO = '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", "category_id"}], ' \
@@ -99,11 +99,11 @@ def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
         listed = value.get(key)
         if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("id"), (int, str))
                                                    and isinstance(one.get(column), str) for one in listed):
-            raise wrong(f"'{key}' is {shown(listed)}", f"{_COCO}: a list of objects with id and {column}")
+            raise wrong(f"'{key}' is {repr_short(listed)}", f"{_COCO}: a list of objects with id and {column}")
         found = {one["id"]: one for one in listed}
         if len(found) < len(listed):
             first = next(key for key, count in Counter(one["id"] for one in listed).items() if count > 1)
-            raise wrong(f"'{key}' has the id {shown(first)} several times", "an id of its own for each")
+            raise wrong(f"'{key}' has the id {repr_short(first)} several times", "an id of its own for each")
         return found
 
     names, pictures = by_id("categories", "name"), by_id("images", "file_name")
@@ -111,16 +111,17 @@ def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
     known: dict[Any, int] = {}
     for number, one in enumerate(value["annotations"], 1):
         if not isinstance(one, dict) or not {"image_id", "category_id", "bbox"} <= one.keys():
-            yield number, wrong(f"annotation {number} is {shown(one)}")
+            yield number, wrong(f"annotation {number} is {repr_short(one)}")
             continue
         picture, category, key = one["image_id"], one["category_id"], one.get("id")
         if not isinstance(picture, (int, str)) or picture not in pictures:
-            yield number, wrong(f"annotation {number} is of the picture {shown(picture)}", "the id of one of 'images'")
+            yield number, wrong(f"annotation {number} is of the picture {repr_short(picture)}",
+                                "the id of one of 'images'")
         elif not isinstance(category, (int, str)) or category not in names:
-            yield number, wrong(f"annotation {number} has the category {shown(category)}",
+            yield number, wrong(f"annotation {number} has the category {repr_short(category)}",
                                 "the id of one of 'categories'")
         elif isinstance(key, (int, str)) and known.setdefault(key, number) != number:
-            yield number, wrong(f"annotation {number} has the id {shown(key)} of annotation {known[key]}",
+            yield number, wrong(f"annotation {number} has the id {repr_short(key)} of annotation {known[key]}",
                                 "an id of its own for each")
         else:
             found = {"bbox": one["bbox"], "categories": names[category]["name"], "area": one.get("area"),
@@ -148,7 +149,7 @@ def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
     """
     number, lacking = 0, [one for one in value["data"] if not isinstance(one, dict) or "paragraphs" not in one]
     for one in lacking:
-        yield 0, DataError(f"{shown(one)} is no article", file=str(file), expected=_SQUAD, remedy=_REMEDY)
+        yield 0, DataError(f"{repr_short(one)} is no article", file=str(file), expected=_SQUAD, remedy=_REMEDY)
     for article in value["data"]:
         for paragraph in _listed(article, "paragraphs"):
             for asked in _listed(paragraph, "qas"):
@@ -156,7 +157,7 @@ def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
                 answers = [one for one in _listed(asked, "answers") if isinstance(one, dict)]
                 place = paragraph.get("context") if isinstance(paragraph, dict) else None
                 if not isinstance(place, str) or not isinstance(asked, dict) or "question" not in asked:
-                    yield number, DataError(f"question {number} is {shown(asked)}", file=str(file), line=number,
+                    yield number, DataError(f"question {number} is {repr_short(asked)}", file=str(file), line=number,
                                             expected=_SQUAD, remedy=_REMEDY)
                     continue
                 yield number, {**asked, "title": article.get("title", ""), "context": place, "answers": {

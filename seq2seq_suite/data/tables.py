@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, brief, shown
+from seq2seq_suite.common.errors import DataError, brief, repr_short
 from seq2seq_suite.data.lines import BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.printed import unprinted
 
@@ -45,8 +45,8 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
         columns = []
     twice = [name for name, times in Counter(columns).items() if times > 1]
     if twice or not any(columns) or lines.undecodable:
-        got = f"the first line does not name the columns: {shown(columns)}"
-        raise DataError(f"{got}, {shown(twice[0])} is there more than once" if twice else got, file=str(file),
+        got = f"the first line does not name the columns: {repr_short(columns)}"
+        raise DataError(f"{got}, {repr_short(twice[0])} is there more than once" if twice else got, file=str(file),
                         line=lines.number, expected="different column names, in UTF-8",
                         remedy="put a line of column names on top, each of them once")
     expected = f"{len(columns)} columns: {brief(', '.join(columns))}, in UTF-8"

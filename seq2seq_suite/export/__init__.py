@@ -1,1 +1,1 @@
-"""Runs in other programs' formats, and engines that decode in place of PyTorch."""
+"""Export of runs to other programs' formats, and engines that decode instead of PyTorch."""

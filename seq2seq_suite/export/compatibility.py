@@ -1,4 +1,4 @@
-"""What of a run other programs can express: the Transformer of Vaswani et al. 2017 that turns text into text."""
+"""Which runs other programs support: text-to-text Transformers of Vaswani et al. 2017."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMEDY = "use the suite itself, to which --to hub-folder and predict without --e
 
 def check_plain(config: Config, task: Task, directory: Path, *, program: str,
                 more: Mapping[str, tuple[Any, ...]] = MappingProxyType({})) -> None:
-    """Refuse what a program cannot express, by name.
+    """Raise an error that names each unsupported option.
 
     Args:
         config, task: of a run.

@@ -1,4 +1,4 @@
-"""Engines other than PyTorch, which search in its place."""
+"""CTranslate2 as the engine of the search, instead of PyTorch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
 
 
 class TranslatorLearner:
-    """Stands for a learner that is asked for outputs alone.
+    """Replaces a learner where only its outputs are needed.
 
     Hypotheses are ranked by the suite's normalisation of length, among those that CTranslate2's beams end with.
 

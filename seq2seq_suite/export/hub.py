@@ -46,7 +46,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         kind: model-card, hub-folder, or the name of a program.
 
     Returns:
-        The files written.
+        The paths of its files.
 
     Raises:
         ConfigError: an unknown kind, a joint run, a run with code of the user's own, or one with parts that the

@@ -1,4 +1,4 @@
-"""What figures are called on pages: name, unit and which way is better; numbers of items in notes."""
+"""Names of metrics on pages, with unit and direction; numbers of items in notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts in which texts are written, as metrics need them."""
+"""The scripts of texts, as far as metrics depend on them."""
 
 from __future__ import annotations
 

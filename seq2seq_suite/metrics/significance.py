@@ -24,7 +24,7 @@ INTERVAL_SAMPLES = 1000
 TEST_SAMPLES = 10_000  # sacreBLEU's number for the randomisation
 LEVEL = 0.05  # of corrected p-values
 PAIRED_T = "paired t test"
-MARGIN = 0.5  # points; systems whose difference surely lies within them do not differ
+MARGIN = 0.5  # points; systems whose difference has its interval within them do not differ
 
 Counts = np.ndarray  # (N,K) float64, a row for each item
 Formula = Callable[[Counts], np.ndarray]  # (R,K) sums -> (R,) figures

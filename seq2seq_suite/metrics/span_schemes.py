@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 
 # name -> its letters, and what those are in BIOES that it calls otherwise; IOB is IOB1 or IOB2, IOE likewise
 _SCHEMES: dict[str, tuple[str, dict[str, str]]] = {
@@ -39,7 +39,8 @@ def scheme_of(sentences: Iterable[Placed], letters: set[str] | None = None) -> s
         wrong = next((tag for tag in tags if not _letters(tag)), None)
         if wrong is not None:
             reason = next((why for pattern, why in _FOREIGN if re.fullmatch(pattern, wrong)), "marks no span")
-            raise DataError(f"the tag {shown(wrong)} {reason}", **place, expected="O and tags such as B-PER, in one of "
+            raise DataError(f"the tag {repr_short(wrong)} {reason}", **place,
+                            expected="O and tags such as B-PER, in one of "
                             f"the schemes {', '.join(_SCHEMES)}", remedy="convert the tags, or set tagging.spans=false")
         letters |= new
         name = _fitting(letters)

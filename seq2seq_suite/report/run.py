@@ -31,7 +31,7 @@ from seq2seq_suite.terminal.tables import NONE, figure, is_number, span
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
 _FAILURES = {"invalid": "invalid: output could not be parsed", "empty": "empty output",
-             "repeated": "repeated: one to four symbols three times in a row or more, more often than in the reference",
+             "repeated": "repeated: a block of symbols three times in a row, more often than in the reference",
              "truncated": "cut off at the length limit"}
 _FREE_TEXT = ("text", "sound", "surprise")  # drawings of outputs that no rules shape
 _HEADINGS = {"asr": "Speech recognition", "qa": "Question answering", "multilabel": "Labels of texts"}

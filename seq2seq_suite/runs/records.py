@@ -86,7 +86,7 @@ def read_record(path: Path, shape: type[Shape], *, expected: str, remedy: str) -
         expected, remedy: for the message.
 
     Raises:
-        DataError: it is missing, damaged or holds something else.
+        DataError: it is missing, damaged or has unexpected contents.
     """
     return shaped(read_json(path, expected=expected, remedy=remedy), shape, path, expected=expected, remedy=remedy)
 
@@ -99,7 +99,7 @@ def shaped(value: Any, shape: type[Shape], path: Path, *, expected: str, remedy:
         first = error.errors()[0]
         keys = ".".join(map(str, first["loc"]))
         problem = "is missing" if first["type"] == "missing" else "has another type"
-        raise DataError(f"'{keys}' {problem}" if keys else "it holds something else", file=str(path),
+        raise DataError(f"'{keys}' {problem}" if keys else "unexpected contents", file=str(path),
                         expected=expected, remedy=remedy) from None
 
 

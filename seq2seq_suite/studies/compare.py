@@ -236,7 +236,7 @@ def _row(name: str, directory: Path, summary: Summary, outputs: _Predictions, sp
 
 
 def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[Row, _Predictions, str]:
-    """The row of another system, its counts and their formula; what is not known of it is NaN, or 0 if whole."""
+    """The row of another system, its counts and their formula; unknown values are NaN, or 0 for integers."""
     task, score = score_outputs(file, run, split)
     low, high = interval_of(score) or _UNMEASURED
     nan = float("nan")

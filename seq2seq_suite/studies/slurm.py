@@ -63,7 +63,7 @@ class Cluster:
         self._keeps_no_accounts = self._executor.cluster == "slurm" and _said("sacct", "-n") is None
 
     def run(self, commands: Mapping[Path, Callable[[], list[str]]]) -> dict[Path, str]:
-        """Run what is given; an interruption cancels the jobs.
+        """Run the given runs; an interruption cancels the jobs.
 
         Args:
             commands: a run's directory -> gives the command that starts or resumes it.
@@ -151,7 +151,7 @@ class Run:
         return process.wait()
 
     def checkpoint(self) -> DelayedSubmission:
-        """End the run, which saves its state; what is to be queued again."""
+        """Stop the job, which saves its state, and return what must be resubmitted."""
         from submitit.helpers import DelayedSubmission
 
         if self.process is not None:
@@ -166,7 +166,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ignore_warning() -> None:
-    """SLURM warns all processes of a job that its time is over, but only submitit is to act on it."""
+    """SLURM warns all processes of a job that its time is over, but only submitit should act on it."""
     from submitit import JobEnvironment
 
     signal.signal(getattr(signal, f"SIG{JobEnvironment.USR_SIG}"), signal.SIG_IGN)

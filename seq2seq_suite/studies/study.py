@@ -23,7 +23,7 @@ from seq2seq_suite.studies.sweep import directories, on_validation, run_all, var
 from seq2seq_suite.terminal.tables import chance, print_table, print_text, signed, span, write_tables
 
 TITLES = {"validation": "On the validation split, which chose each run's checkpoint, too:",
-          "test": "On the test split, which chooses nothing: reported for variants that were fixed before."}
+          "test": "On the test split, not used for choosing: for variants that were fixed before."}
 FILES = ("means.md", "means.tex", "means.csv")
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
@@ -118,7 +118,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
 
 def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (),
         jobs: int = 1, cluster: Cluster | None = None) -> list[Cell]:
-    """Run what is missing of a study, in `output/EXPERIMENT/VARIANT-SEED`.
+    """Run the missing parts of a study, in `output/EXPERIMENT/VARIANT-SEED`.
 
     Args:
         path: the study's file.
@@ -166,7 +166,7 @@ def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def show(cells: Sequence[Cell]) -> None:
-    """Print both tables of each split, and what they cannot say."""
+    """Print both tables of each split, and their limits."""
     for split in dict.fromkeys(cell.split for cell in cells):
         of_split = [cell for cell in cells if cell.split == split]
         print(f"\n{TITLES[split]}")
@@ -204,7 +204,7 @@ def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
 
 
 def unequal(cells: Sequence[Cell]) -> str:
-    """A sentence on what the variants were given unequally, empty for nothing."""
+    """A sentence on unequal budgets or data of the variants; empty if they are equal."""
     compared: dict[str, dict[str, Sequence[Mapping[str, Any]]]] = {}
     for cell in cells:
         compared.setdefault(cell.experiment, {})[cell.variant] = cell.runs

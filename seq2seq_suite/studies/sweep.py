@@ -83,7 +83,7 @@ def on_validation(yaml: Path, overrides: Sequence[str], *more: str) -> list[str]
 
 def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, cluster: Cluster | None = None
           ) -> list[Path]:
-    """Run what is missing of a grid.
+    """Run the missing combinations of a grid.
 
     Args:
         yaml: the experiment.
@@ -105,7 +105,7 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, clust
 
 
 def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, cluster: Cluster | None = None) -> None:
-    """Run what is missing: finished runs are kept, interrupted ones are resumed.
+    """Run the missing runs: finished runs are kept, interrupted ones are resumed.
 
     Args:
         runs: directory -> the experiment's file and overrides.

@@ -31,7 +31,7 @@ _KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "mis
 _FACTS = (("speaker", "By speaker", "speaker", 0), ("rate", "By speaking rate", "words a minute", 20),
           ("noise", "By noise", "signal-to-noise ratio in dB", 5))
 _WHO = "When do recognition errors occur?"
-_MISHEARD = 12  # pairs of words in the table
+_MOST_SUBSTITUTED = 12  # pairs of words in the table
 _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
 
 
@@ -77,12 +77,12 @@ class SpeechRecognitionPresentation(SoundPresentation):
         return {"text": normalise(prediction or "")}
 
     def charts(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
+        """Word error rate by speaker, speaking rate and noise, and the most frequent substitutions."""
         errors = [word_errors(example.reference, found or "")
                   for example, found in zip(examples, predictions, strict=True)]
         counts = [(Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
                   for found, example in zip(errors, examples, strict=True)]
-        return [*_by_fact([self.facts(example) for example in examples], counts), *_misheard(errors)]
+        return [*_by_fact([self.facts(example) for example in examples], counts), *_substituted(errors)]
 
 
 class SpeechRecognitionTask(SoundTask):
@@ -204,17 +204,18 @@ def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[
             panels.append(one_series("dots", title, _WHO, points, **about))
             continue
         place = {name: number for number, (name, *_) in enumerate(sorted(points, key=lambda point: -point[1]))}
-        series = [{"name": said, "role": role, "points": sorted((point[:2] for point in shares(kind)),
+        series = [{"name": label, "role": role, "points": sorted((point[:2] for point in shares(kind)),
                                                                key=lambda point: place[point[0]])}
-                  for kind, (said, role) in _KINDS.items()]
+                  for kind, (label, role) in _KINDS.items()]
         panels.append(panel("bars", title, _WHO, series=series, stacked=True, totals=points, **about))
     return panels
 
 
-def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str, Any]]:
+def _substituted(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str, Any]]:
     """A table of the most frequent substitutions."""
     pairs = Counter((spoken, output) for found in errors for kind, spoken, output in found if kind == "substitution")
     if not pairs:
         return []
     return [panel("table", "Words misrecognised most", "Which words are confused with others?",
-                  columns=["said", "heard", "times"], rows=[[*two, n] for two, n in pairs.most_common(_MISHEARD)])]
+                  columns=["reference", "output", "times"],
+                  rows=[[*two, n] for two, n in pairs.most_common(_MOST_SUBSTITUTED)])]

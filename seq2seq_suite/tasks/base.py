@@ -159,7 +159,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
             field.fit([example.reference for example in examples])
 
     def count(self, examples: Iterable[Example]) -> None:
-        """Count what a search needs to know of the training split, whatever run the vocabularies come from."""
+        """Count statistics of the training split that a search needs, whichever run the vocabularies come from."""
 
     def save(self, folder: Path) -> None:
         """Write tokenizers and vocabularies."""
@@ -187,7 +187,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
                 for index, (example, source) in enumerate(zip(examples, sources, strict=True))]
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
-        """What an example has beside source and target, by the names that `Batch.auxiliary` lists."""
+        """Inputs and labels beside source and target, by the names in `Batch.auxiliary`."""
         return {}
 
     def encode_beginnings(self, examples: Sequence[Example]) -> Sequence[Encoded]:
@@ -236,7 +236,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
         return None
 
     def leave_out_below(self, threshold: float | None) -> None:
-        """Leave out of the predictions what is less probable; None for the task's own threshold.
+        """Drop predictions below a probability; None for the task's own threshold.
 
         Raises:
             ConfigError: its predictions have no probabilities.
@@ -267,13 +267,13 @@ class Task(ABC, Generic[SourceT, TargetT]):
         return self.score(predictions, [example.reference for example in examples])
 
     def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
-        """The best outputs that training data can tell: what no model should beat, on embedded data."""
+        """The best possible outputs given the training data: an upper bound, on embedded data."""
         return [example.also.get("oracle", example.reference) for example in examples]
 
     # -- text ---------------------------------------------------------------------------------------------------
 
     def unknown(self, example: Example) -> list[str]:
-        """The words of an input that the training data did not have."""
+        """The words of an input that are not in the training data."""
         return self.source.unknown(example.source)
 
     def to_text(self, prediction: Any | None) -> str:

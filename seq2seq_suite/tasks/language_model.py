@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import regex
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.shapes import SourceShape
 from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
 from seq2seq_suite.data.formats import Row
@@ -206,5 +206,6 @@ def _logarithm(number: int, value: Judged | None) -> float | None:
         found = math.nan
     if found is None or found <= 0:
         return found
-    raise DataError(f"prediction {number} is {shown(value)}", expected="the natural logarithm of a text's probability",
+    raise DataError(f"prediction {number} is {repr_short(value)}",
+                    expected="the natural logarithm of a text's probability",
                     remedy="write one on each line, such as -12.5, in the order of the texts")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seq2seq_suite.common.errors import DataError, brief, shown
+from seq2seq_suite.common.errors import DataError, brief, repr_short
 from seq2seq_suite.common.text import composed
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.lines import BadRows, NoColumn, Row
@@ -122,7 +122,7 @@ def columns(row: Row) -> str:
 
 
 def value_in(row: Row, column: str, key: str = "", *, expected: str = "", remedy: str = "name the column so") -> Any:
-    """What a column of a row holds; raises NoColumn without it, `key` being the option that names the column."""
+    """The value in a column of a row; raises NoColumn without it, `key` being the option that names the column."""
     if column not in row.fields:
         raise NoColumn(f"no column {column}; {columns(row)}", **row.place, expected=expected or f"a column '{column}'",
                        remedy=remedy + (f", or set {key}" if key else ""))
@@ -148,10 +148,10 @@ def named(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, int | float):
-        return f"the number {shown(value)}"
+        return f"the number {repr_short(value)}"
     if isinstance(value, str):
-        return f"the text {shown(value)}" if value.strip() else "empty"
-    return f"{'an object' if isinstance(value, Mapping) else 'a list'}: {shown(value)}"
+        return f"the text {repr_short(value)}" if value.strip() else "empty"
+    return f"{'an object' if isinstance(value, Mapping) else 'a list'}: {repr_short(value)}"
 
 
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
@@ -169,7 +169,7 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     if name is None:
         return None
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-        raise DataError(f"{column} is {shown(value)}", **row.place, remedy="correct the row",
+        raise DataError(f"{column} is {repr_short(value)}", **row.place, remedy="correct the row",
                         expected="the name of a file, or an object with its bytes")
     return str(Path(row.file).parent / name), b""
 
@@ -180,7 +180,7 @@ def of_file(error: DataError, name: str, place: Mapping[str, Any]) -> DataError:
 
 
 def medium_in(row: Row, column: str, kind: type[Medium], make: Callable[[str, bytes], Medium]) -> Medium | None:
-    """What a column holds: an object of that kind, as embedded data have, or one made of a file and its bytes."""
+    """The object in a column: one of that kind, as embedded data have, or one made of a file and its bytes."""
     if isinstance(row.fields.get(column), kind):
         return row.fields[column]
     found = file_of(row, column)

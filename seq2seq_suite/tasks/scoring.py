@@ -38,7 +38,7 @@ def with_metrics(task: Task, score: Score, predictions: Sequence[Any | None], re
 
 
 def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Score:
-    """The score of a file of predictions, with notes on what is odd in the files.
+    """The score of a file of predictions, with notes on oddities in the files.
 
     Blank lines at a file's end, or between trees, are left out where the other file has nothing in their place.
 
@@ -68,7 +68,7 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
 
 
 def _check(task: Task, right: Sequence[Any], given: Sequence[Any], file: Path, predictions: Path) -> list[str]:
-    """Raises DataError where the references do not fit; a note on what no person writes."""
+    """Raises DataError where the references do not fit; a note on implausible references."""
     if len(right) != len(given):
         blank = [place for place, one in enumerate(given) if _blank(one, task)]
         raise DataError(f"{len(given)} predictions for {len(right)} references in {file}"

@@ -99,7 +99,7 @@ class Sounds(Source):
         self._known.clear()
 
     def features_of(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
-        """Their features, or what is wrong with them; cached, new ones computed by several threads."""
+        """Their features, or their errors; cached, new ones computed by several threads."""
         new = [sound for sound in dict.fromkeys(sounds) if sound not in self._known]
         self._known.update(zip(new, self.features.of(new), strict=True))
         return [self._known[sound] for sound in sounds]
@@ -251,7 +251,7 @@ class SoundTask(Task[Sounds, Text]):
         return tuple(dict.fromkeys((self.target, self.transcript)))
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Symbols, and the features' statistics; prints what is too short for CTC."""
+        """Symbols, and the features' statistics; prints which are too short for CTC."""
         super().fit(examples)
         self.report_short("train", list(examples))
 

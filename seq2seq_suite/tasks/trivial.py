@@ -1,4 +1,4 @@
-"""What can be predicted without learning, from the rows alone: the figures that those of a run stand beside."""
+"""Trivial baselines: predictions without learning, for comparison with a run's metrics."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def figures(task: Task, train: Iterable[Example], examples: Sequence[Example]) -
 
 
 def ceiling(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> float | None:
-    """The primary metric of the best outputs that training data can tell; None where they are not known.
+    """The primary metric of the best possible outputs given the training data; None if they are not known.
 
     They are of the rich embedded data, where chance or an annotator may have had a part in a reference.
     """

@@ -170,7 +170,7 @@ def test_test_is_reported_where_the_study_says_so_without_training_again(folder,
     capfd.readouterr()
     assert cli.main(command) == 0
     first, second = capfd.readouterr().out.split("On the validation split")[-1].split("On the test split")
-    assert "which chooses nothing" in second and first.count("RMS, wide") == second.count("RMS, wide") == 1
+    assert "not used for choosing" in second and first.count("RMS, wide") == second.count("RMS, wide") == 1
     assert trained == {path: path.read_bytes() for path in trained}
     ranked, reported = study.run(folder / "s.yaml", folder / "runs")
     assert (ranked.split, reported.split) == ("validation", "test") and len(reported.figures) == 2

@@ -52,7 +52,7 @@ def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task)
         "substituted": [["en+b", 50.0], ["en+a", 0.0]], "deleted": [["en+b", 0.0], ["en+a", 0.0]],
         "inserted": [["en+b", 0.0], ["en+a", 0.0]]}
     assert [point[0] for point in panels["By speaking rate"]["series"][0]["points"]] == ["140–159", "180–199"]
-    assert panels["Words misheard most"]["rows"] == [["boy", "toy", 1]]
+    assert panels["Words misrecognised most"]["rows"] == [["boy", "toy", 1]]
 
 
 def test_translations_of_speech_are_judged_by_words(tmp_path):

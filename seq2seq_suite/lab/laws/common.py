@@ -50,9 +50,9 @@ def unchanged(student: Student, function: str, names: str, *arguments: Any) -> A
 def only(got: Any, expected: Any, message: str, message_zh: str) -> None:
     """Symbols, trees and truths: equal or not."""
     if plain(got) != plain(expected):
-        raise Broken(f"{message}: got {short_repr(got)}, expected {short_repr(expected)}",
-                     f"{message_zh}：得到 {short_repr(got)}，应为 {short_repr(expected)}", got=short_repr(got),
-                     expected=short_repr(expected))
+        raise Broken(f"{message}: got {repr_short(got)}, expected {repr_short(expected)}",
+                     f"{message_zh}：得到 {repr_short(got)}，应为 {repr_short(expected)}", got=repr_short(got),
+                     expected=repr_short(expected))
 
 
 def plain(value: Any) -> Any:
@@ -62,7 +62,7 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def short_repr(value: Any) -> str:
+def repr_short(value: Any) -> str:
     """A value in at most 200 characters."""
     text = str(plain(value))
     return text if len(text) <= 200 else f"{text[:197]}..."

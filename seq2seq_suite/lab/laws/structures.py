@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.lab.assignment import EDGE, Broken, Student, law, near, number
-from seq2seq_suite.lab.laws.common import only, plain, short_repr, unchanged
+from seq2seq_suite.lab.laws.common import only, plain, repr_short, unchanged
 
 Tree = str | tuple[str, list]
 NOTE = ("S", [("NP", ["Deep", "learning"]), ("VP", ["is"]), ("ADJV", ["very", "powerful"])])
@@ -290,7 +290,7 @@ def task_seed(student: Student) -> None:
 def task_inverse(student: Student) -> None:
     for answer in random.sample(_examples(student)[1], 12):
         only(student.call("read_answer", list(student.call("write_answer", answer))), answer,
-             f"read_answer(write_answer({short_repr(answer)}))", f"read_answer(write_answer({short_repr(answer)}))")
+             f"read_answer(write_answer({repr_short(answer)}))", f"read_answer(write_answer({repr_short(answer)}))")
 
 
 @law("task.symbols", part="task", note="003", says="symbols are words, and other answers have others",
@@ -300,14 +300,14 @@ def task_symbols(student: Student) -> None:
     for answer in _examples(student)[1]:
         symbols = list(student.call("write_answer", answer))
         if not symbols or not all(isinstance(one, str) and one and not re.search(r"\s", one) for one in symbols):
-            raise Broken(f"write_answer({short_repr(answer)}) gives {short_repr(symbols)}: expected strings "
-                         "without blanks",
-                         f"write_answer({short_repr(answer)}) 给出 {short_repr(symbols)}：应为不含空白的字符串")
+            raise Broken(f"write_answer({repr_short(answer)}) gives {repr_short(symbols)}, expected strings without "
+                         "blanks",
+                         f"write_answer({repr_short(answer)}) 给出 {repr_short(symbols)}：应为不含空白的字符串")
         if {"BEGIN", "END", "PAD"} & set(symbols):
             raise Broken("BEGIN, END and PAD are added by the suite", "BEGIN、END、PAD 由本套件添加")
-        if seen.setdefault(" ".join(symbols), short_repr(answer)) != short_repr(answer):
-            raise Broken(f"{short_repr(answer)} and {seen[' '.join(symbols)]} have the same symbols",
-                         f"{short_repr(answer)} 与 {seen[' '.join(symbols)]} 的符号相同")
+        if seen.setdefault(" ".join(symbols), repr_short(answer)) != repr_short(answer):
+            raise Broken(f"{repr_short(answer)} and {seen[' '.join(symbols)]} have the same symbols",
+                         f"{repr_short(answer)} 与 {seen[' '.join(symbols)]} 的符号相同")
 
 
 @law("task.gold", part="task", note="003", says="right answers score 100", says_zh="全对得 100 分")

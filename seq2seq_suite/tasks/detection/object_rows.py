@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.files import parse_json
 from seq2seq_suite.data.pictures import Objects
 
@@ -34,13 +34,14 @@ def objects_of(value: Any, height: int, width: int, place: Mapping[str, Any],
     boxes = value.get("bbox", [])
     labels = value.get("categories", value.get("category", value.get("label", [])))
     if not isinstance(boxes, list) or not isinstance(labels, list):
-        raise DataError(f"the boxes are {shown(boxes)}, the categories {shown(labels)}", **place,
+        raise DataError(f"the boxes are {repr_short(boxes)}, the categories {repr_short(labels)}", **place,
                         expected="two lists", remedy="write lists, also for a single object")
     crowds = value.get("iscrowd") or [0] * len(boxes)
     for name, values in (("categories", labels), ("values of iscrowd", crowds)):
         if not isinstance(values, list) or len(boxes) != len(values):
-            raise DataError(f"{len(boxes)} boxes with {shown(values) if not isinstance(values, list) else len(values)} "
-                            f"{name}", **place, expected="one for each", remedy="correct the row")
+            number = len(values) if isinstance(values, list) else repr_short(values)
+            raise DataError(f"{len(boxes)} boxes with {number} {name}", **place, expected="one for each",
+                            remedy="correct the row")
     areas = _numbers(value.get("area"), len(boxes)) or tuple(None for _ in boxes)
     found: tuple[list[Any], list[Any]] = [], []
     for box, label, crowd, area in zip(boxes, labels, crowds, areas, strict=True):
@@ -66,18 +67,18 @@ def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
 
 def _objects(row: Any, place: Mapping[str, Any]) -> Objects:
     if not isinstance(row, dict):
-        raise DataError(f"no objects: {shown(row)}", **place, expected=_EXAMPLE, remedy="correct the line")
+        raise DataError(f"no objects: {repr_short(row)}", **place, expected=_EXAMPLE, remedy="correct the line")
     boxes, labels = row.get("boxes"), row.get("labels")
     if not isinstance(boxes, list):
-        raise DataError(f"the boxes {shown(boxes)}", **place, expected=_EXAMPLE, remedy="correct the line")
+        raise DataError(f"the boxes {repr_short(boxes)}", **place, expected=_EXAMPLE, remedy="correct the line")
     given: dict[str, Any] = {"labels": labels, "scores": row.get("scores", [1.0] * len(boxes))}
     for name, values in given.items():
         if not isinstance(values, list) or len(values) != len(boxes):
-            raise DataError(f"{len(boxes)} boxes, {name} {shown(values)}", **place, expected="one for each box",
+            raise DataError(f"{len(boxes)} boxes, {name} {repr_short(values)}", **place, expected="one for each box",
                             remedy="correct the line")
     scores = _numbers(given["scores"], len(boxes))
     if scores is None:
-        raise DataError(f"the scores {shown(given['scores'])}", **place, expected="finite numbers",
+        raise DataError(f"the scores {repr_short(given['scores'])}", **place, expected="finite numbers",
                         remedy="correct the line")
     crowds = row.get("crowds")
     return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in given["labels"]),
@@ -102,11 +103,11 @@ def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
 def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
     numbers = _numbers(box, 4)
     if numbers is None:
-        raise DataError(f"the box {shown(box)}", **place, expected="[x, y, width, height], four finite numbers",
+        raise DataError(f"the box {repr_short(box)}", **place, expected="[x, y, width, height], four finite numbers",
                         remedy="correct the row")
     x, y, wide, high = numbers
     if wide <= 0 or high <= 0 or x < 0 or y < 0 or x + wide > width + 1 or y + high > height + 1:
-        raise DataError(f"the box {shown(box)} is empty or outside the picture of {width} x {height}", **place,
+        raise DataError(f"the box {repr_short(box)} is empty or outside the picture of {width} x {height}", **place,
                         expected="[x, y, width, height] inside the picture",
                         remedy="correct the row, or leave such boxes out by data.max_bad_rows")
     return x, y, min(x + wide, width), min(y + high, height)
@@ -115,7 +116,7 @@ def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tup
 def _box(box: Any, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
     numbers = _numbers(box, 4)
     if numbers is None or numbers[0] > numbers[2] or numbers[1] > numbers[3]:
-        raise DataError(f"the box {shown(box)}", **place, remedy="correct the line",
+        raise DataError(f"the box {repr_short(box)}", **place, remedy="correct the line",
                         expected="[x1, y1, x2, y2], four finite numbers, x1 <= x2 and y1 <= y2")
     x1, y1, x2, y2 = numbers
     return x1, y1, x2, y2
@@ -123,6 +124,6 @@ def _box(box: Any, place: Mapping[str, Any]) -> tuple[float, float, float, float
 
 def _label(label: Any, place: Mapping[str, Any]) -> str:
     if not isinstance(label, str) or not label.strip() or label == NOISE:
-        raise DataError(f"the label {shown(label)}", **place, expected=f"a name, which is not '{NOISE}'",
+        raise DataError(f"the label {repr_short(label)}", **place, expected=f"a name, which is not '{NOISE}'",
                         remedy="correct it")
     return label

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.files import read_lines
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.printed import BEGINNINGS, read_printed
@@ -55,11 +55,11 @@ def read_labels(row: Row, names: tuple[str, ...], column: str = "labels", *, all
     if isinstance(value, str):
         value = [value] if value.strip() in names else _split(value, place)
     if not isinstance(value, list | tuple):
-        raise DataError(f"labels are {shown(value)}", **place, expected="a list of names or numbers",
+        raise DataError(f"labels are {repr_short(value)}", **place, expected="a list of names or numbers",
                         remedy="write a list, also for a single label")
     labels = tuple(_name(one, names, place) for one in value)
     if len(set(labels)) < len(labels):
-        raise DataError(f"a label is given twice: {shown(to_line(labels))}", **place, expected="each label once",
+        raise DataError(f"a label is given twice: {repr_short(to_line(labels))}", **place, expected="each label once",
                         remedy="remove the repetition")
     if not labels and not allow_empty:
         raise DataError("the text has no label", **place, expected="at least one label",
@@ -77,8 +77,8 @@ def _name(value: Any, names: tuple[str, ...], place: dict[str, Any]) -> str:
             return str(number)
         if number < len(names):
             return names[number]
-    near = get_close_matches(shown(value), names, n=1)
-    raise DataError(f"unknown label {shown(value)}", **place,
+    near = get_close_matches(repr_short(value), names, n=1)
+    raise DataError(f"unknown label {repr_short(value)}", **place,
                     expected=f"a name in {FILE} or a number below {len(names)}" if names else "a name or a number",
                     remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}")
 
@@ -95,12 +95,12 @@ def _split(text: str, place: dict[str, Any]) -> list[Any]:
             return read_printed(text)
         except ValueError:
             if text[-1] in "]}" or text.startswith(BEGINNINGS):
-                raise DataError(f"the labels {shown(text)} begin as a list that cannot be read", **place,
+                raise DataError(f"the labels {repr_short(text)} begin as a list that cannot be read", **place,
                                 expected="names with commas between, or a printed list as a whole, its names in quotes",
                                 remedy="write the labels with commas between, or the rows as .jsonl") from None
     unquoted = [sign for sign in ",;|" if sign in re.sub(r'"[^"]*"', "", text)]
     if len(unquoted) > 1:
-        raise DataError(f"labels with {' and '.join(map(repr, unquoted))} between: {shown(text)}", **place,
+        raise DataError(f"labels with {' and '.join(map(repr, unquoted))} between: {repr_short(text)}", **place,
                         expected="one sign between all labels", remedy='write commas between labels, and a label with '
                         'such a sign in quotes, as in "a;b", c')
     return from_line(text, **place, between=unquoted[0] if unquoted else ",")

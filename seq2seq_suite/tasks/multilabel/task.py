@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.files import atomic_write_text, read_json
 from seq2seq_suite.common.shapes import SetShape
 from seq2seq_suite.common.types import SPECIALS, Constraint, Example, Hypothesis, Score
@@ -247,7 +247,7 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
             found = read_json(folder / _THRESHOLD)
             threshold = found.get("threshold") if isinstance(found, dict) else None
             if type(threshold) is not float or not 0 < threshold < 1:
-                raise DataError(f"the threshold is {shown(threshold)}", file=str(folder / _THRESHOLD),
+                raise DataError(f"the threshold is {repr_short(threshold)}", file=str(folder / _THRESHOLD),
                                 expected='{"threshold": 0.5}, between 0 and 1', remedy="restore the file")
             self.threshold = threshold
 

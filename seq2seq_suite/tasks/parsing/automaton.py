@@ -63,7 +63,7 @@ class ParserAutomaton(Constraint):
     """
 
     num_focus = 5
-    focus_names = ("the next word", "the last word taken", "the beginning of the last node",
+    focus_names = ("the next word", "the last word shifted", "the beginning of the last node",
                    "the beginning of the open bracket", "the beginning of the bracket around that")
     num_context = 3
 
@@ -123,7 +123,7 @@ class ParserAutomaton(Constraint):
                        open_symbols=open_symbols, open_left=open_left)
 
     def focus(self, state: ParserState) -> Tensor:
-        """(N,5): next word, last word taken, left edges of the last node and of the two innermost open brackets."""
+        """(N,5): next word, last word shifted, left edges of the last node and of the two innermost open brackets."""
         (_, inner_left), (_, outer_left) = self._open(state), self._open(state, 2)
         return torch.stack((state.shifted + 1, state.shifted, state.top_left, inner_left, outer_left), 1)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.shapes import SentenceShape, TokenShape
 from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.data.formats import Row
@@ -229,7 +229,7 @@ class QuestionAnsweringTask(Task[Any, Answers]):
         if isinstance(found, list):  # SQuAD's own answers are objects
             found = [one.get("text") if isinstance(one, Mapping) else one for one in found]
         if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
-            raise DataError(f"the answer is {shown(value)}", **place, remedy="correct the row",
+            raise DataError(f"the answer is {repr_short(value)}", **place, remedy="correct the row",
                             expected="text, a list of texts, or an object whose `text` is one")
         answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
         longest = max((len(symbols_of(answer)) for answer in answers), default=0)
