@@ -71,7 +71,7 @@ class Inputs:
     @property
     def again(self) -> bool:
         """Whether they can be read twice."""
-        return bool(self.texts) or (not self._piped and not is_stream(Path(self.source)))
+        return bool(self.texts) or ((file := self._file) is not None and not is_stream(Path(file)))
 
     def look(self) -> Inputs:
         """Read all inputs once if they can be read again, else the first line, so that mistakes show at once."""
@@ -79,18 +79,27 @@ class Inputs:
             for _ in self:
                 pass
         else:
-            lines = stream_lines(None, name="standard input", ends=self.ends) if self._piped else stream_lines(
-                Path(self.source), name=self.source, ends=self.ends)
+            lines = self._read()
             self._lines = chain([next(lines)], lines)
         return self
 
     @property
-    def _piped(self) -> bool:
-        return self.source in (None, "-")
+    def _file(self) -> str | None:
+        """None for standard input."""
+        return None if self.source == "-" else self.source
+
+    @property
+    def _name(self) -> str:
+        file = self._file
+        return "standard input" if file is None else file
+
+    def _read(self) -> Iterator[str]:
+        file = self._file
+        return stream_lines(None if file is None else Path(file), name=self._name, ends=self.ends)
 
     def __iter__(self) -> Iterator[tuple[str, tuple[str, int]]]:
-        name, number = COMMAND_LINE if self.texts else "standard input" if self._piped else self.source, 0
-        lines = self.texts or self._lines or stream_lines(Path(self.source), name=name, ends=self.ends)
+        name, number = COMMAND_LINE if self.texts else self._name, 0
+        lines = self.texts or self._lines or self._read()
         for number, text in enumerate(lines, 1):
             yield text, (name, number)
         self.count = number
@@ -129,12 +138,12 @@ def in_columns(line: str, place: tuple[str, int]) -> tuple[str, str]:
     (('the cat', 'die'), ('a dog', ''))
     """
     row = parse_json(line, file=place[0], line=place[1]) if line.strip() else {"source": ""}
-    found = (row.get("source"), row.get("begin") or "") if isinstance(row, dict) else (None, "")
-    if not all(isinstance(one, str) for one in found):
-        raise DataError(f"no text in {'begin' if isinstance(found[0], str) else 'source'}", file=place[0],
+    source, begin = (row.get("source"), row.get("begin") or "") if isinstance(row, dict) else (None, "")
+    if not (isinstance(source, str) and isinstance(begin, str)):
+        raise DataError(f"no text in {'begin' if isinstance(source, str) else 'source'}", file=place[0],
                         line=place[1], expected='{"source": "..."}, and optionally "begin": "..."',
                         remedy="name the column so, or write an input on each line of a .txt file")
-    return found
+    return source, begin
 
 
 def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -31,7 +31,7 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_defa
       eval "$(python -m seq2seq_suite completion bash)"
       python -m seq2seq_suite completion fish > ~/.config/fish/completions/seq2seq_suite.fish
     """
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]  # its only home
 
     script = get_completion_script(prog_name=COMMAND, complete_var=COMPLETE, shell=shell.value)
     # bash writes a blank behind what it completes, where a value or a name in a folder is to follow

@@ -8,9 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import typer
-from typer.completion import completion_init
+from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]  # its only home
 
 from seq2seq_suite.cli.arguments import short_of_memory, without_middles
 from seq2seq_suite.cli.completion import COMPLETE
@@ -20,7 +21,8 @@ from seq2seq_suite.common.lazy_imports import not_installed
 from seq2seq_suite.common.user_code import raised_by
 from seq2seq_suite.runs.signals import leave_terminal, stopping
 
-_UsageError = typer.BadParameter.__mro__[1]  # click's, which newer versions of typer have their own copy of
+# click's, of which newer versions of typer have their own copy; it has what is read of a BadParameter
+_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
 
 def finish(work: Callable[[], None], *, processes: int) -> int:
@@ -57,11 +59,11 @@ def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
         sys.exit(code)
 
 
-def in_house_style(error: _UsageError, program: str) -> ConfigError:
+def in_house_style(error: typer.BadParameter, program: str) -> ConfigError:
     """An error of typer as a ConfigError."""
     context, got, option = error.ctx, error.format_message().rstrip("."), getattr(error, "option_name", "")
     path = context.command_path if context else program
-    verbs = context.command.list_commands(context) if context and hasattr(context.command, "list_commands") else ()
+    verbs = getattr(context.command, "list_commands", lambda _: ())(context) if context else ()
     if type(error).__name__ == "NoSuchOption" and (keys := _keys_named(option)):
         return ConfigError(f"{brief(option)} is a key of the configuration", file=COMMAND_LINE,
                            expected="key=value without dashes", remedy=" or ".join(f"{key}=VALUE" for key in keys[:4]))

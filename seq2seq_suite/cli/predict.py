@@ -90,7 +90,10 @@ def predict(
         return run.predictions(examples, n_best=n_best, threshold=threshold)
 
     def columns(text: str, place: tuple[str, int]) -> tuple[str, str]:
-        return in_columns(text, place) if rows else text.partition("\t")[::2] if begin else (text, "")
+        if rows:
+            return in_columns(text, place)
+        source, _, beginning = text.partition("\t") if begin else (text, "", "")
+        return source, beginning
 
     def example(text: str, place: tuple[str, int]) -> Example:
         text, beginning = columns(text, place)
@@ -109,7 +112,7 @@ def predict(
             for text, place in blank.left_out():
                 example(text, place)
         if draw is not None:
-            inputs = Inputs.of([text for text, _ in inputs], None)
+            inputs = Inputs([text for text, _ in inputs], None, ends=True).look()
             check_drawing(run.task, [example(text, place) for text, place in inputs])
             blank.inputs = inputs
         read = (example(text, place) for text, place in blank.left_out())

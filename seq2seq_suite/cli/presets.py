@@ -100,5 +100,5 @@ def _embedded(given: Mapping[str, Any]) -> bool:
     from seq2seq_suite.config.config_file import find, parse
 
     if "yaml" in given:
-        given = parse(find(given["yaml"])) | given
+        given = {**parse(find(given["yaml"])), **given}
     return all(map(_embedded, given["tasks"].values())) if "tasks" in given else given["data"]["path"] == "miniworld"

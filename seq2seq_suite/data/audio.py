@@ -42,6 +42,7 @@ class Sound(Protocol):
     @property
     def name(self) -> str:
         """Its name in messages and reports."""
+        raise NotImplementedError
 
     def key(self) -> bytes:
         """Bytes that determine the samples; raises DataError if they cannot be read."""

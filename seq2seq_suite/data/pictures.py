@@ -57,6 +57,7 @@ class Picture(Protocol):
     @property
     def name(self) -> str:
         """Its name in messages and reports."""
+        raise NotImplementedError
 
     def size(self) -> tuple[int, int]:
         """H and W; raises DataError if the pixels cannot be read."""

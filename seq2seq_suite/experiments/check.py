@@ -91,7 +91,8 @@ def _quantiles(lengths: Sequence[int]) -> tuple[int, int, int]:
     >>> _quantiles(range(1, 101))
     (50, 95, 100)
     """
-    return tuple(int(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.5, 0.95, 1.0))
+    median, most, longest = (int(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.5, 0.95, 1.0))
+    return median, most, longest
 
 
 def _unknown(encoded: Mapping[str, Sequence[Encoded]], warnings: list[str]) -> Rows:

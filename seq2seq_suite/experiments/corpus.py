@@ -310,9 +310,12 @@ class Corpus:
 class _Told(BadRows):
     """Passes on the rows that cannot be read."""
 
-    def __init__(self, add: Callable[[DataError], None], like: BadRows):
+    def __init__(self, pass_on: Callable[[DataError], None], like: BadRows):
         super().__init__(like.limit, longest=like.longest)
-        self.add = add
+        self.pass_on = pass_on
+
+    def add(self, error: DataError) -> None:
+        self.pass_on(error)
 
 
 def _code(config: Config) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.files import atomic_write_text
 from seq2seq_suite.common.shapes import Shape
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.drawn import chained
 from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.prepare import (
     Train,
     encode,
@@ -33,6 +34,7 @@ from seq2seq_suite.experiments.prepare import (
     write_provenance,
 )
 from seq2seq_suite.experiments.room import tell_room
+from seq2seq_suite.experiments.streaming import Stream
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.build import build_predictor, choose_device, choose_precision, compile_layers
 from seq2seq_suite.prediction.evaluate import evaluate_splits
@@ -73,6 +75,12 @@ class Part:
     task: Task
     examples: dict[str, Train]
     encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
+
+    def held_out(self, split: str) -> Sequence[Example]:
+        """The examples of another split than the training split, which alone may be a corpus or a stream."""
+        found = self.examples[split]
+        assert not isinstance(found, Corpus | Stream)
+        return found
 
 
 def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
@@ -120,9 +128,9 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     for part in parts:  # not only when the first validation or test split is decoded
-        for split, examples in part.examples.items() if part.config.search.min_length else ():
+        for split in part.examples if part.config.search.min_length else ():
             if split != "train":
-                predictors[part.name].check_least(part.task.encode(examples))
+                predictors[part.name].check_least(part.task.encode(part.held_out(split)))
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
     if options.compile:
@@ -155,7 +163,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
     It calls its argument before each batch.
     """
-    kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
+    kept = {part.name: subset(len(part.held_out("validation")), config.training.validate_examples, config.seed)
             for part in parts}
     learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
@@ -163,7 +171,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
     def validate(between: Callable[[], None]) -> dict[str, float]:
         scores = {part.name: predictors[part.name].score(
-            [part.examples["validation"][place] for place in kept[part.name]],
+            [part.held_out("validation")[place] for place in kept[part.name]],
             [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
         figures = {name: score.figures for name, score in scores.items()}
         for part in parts if predictors[parts[0].name].ranks.is_first else ():
@@ -180,7 +188,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
 def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
     """Validation examples encoded as in training; randomised sources get one fixed draw."""
-    draw = epoch_encoder(part.config, part.task, [part.examples["validation"][place] for place in places])
+    draw = epoch_encoder(part.config, part.task, [part.held_out("validation")[place] for place in places])
     return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
 
 
@@ -217,11 +225,11 @@ def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[st
 
 
 def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    found = part.task.tune(part.examples["validation"], lambda some: predictor.hypotheses(part.task.encode(some)))
+    found = part.task.tune(part.held_out("validation"), lambda some: predictor.hypotheses(part.task.encode(some)))
     if found:
         part.task.save(part.run.vocabulary)
         part.run.log(found)
-    tested = {split: part.examples[split] for split in part.config.data.test_splits}
+    tested = {split: part.held_out(split) for split in part.config.data.test_splits}
     found = {split: trivial.figures(part.task, part.examples["train"], some) for split, some in tested.items()}
     best = max if part.task.higher_is_better else min
     return {**evaluate_splits(part.run, predictor, tested), "baselines": found,
@@ -233,6 +241,7 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
     """Additions to a task's own summary in a joint run."""
+    assert isinstance(trainer.batches, Mixture)
     position = trainer.progress.update * trainer.options.accumulate
     return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
             "core_parameters": predictor.learner.num_core_parameters()}

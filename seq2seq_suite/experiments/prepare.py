@@ -26,7 +26,7 @@ from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.runs import weights
 from seq2seq_suite.runs.distributed import Ranks
 from seq2seq_suite.runs.run_directory import CONFIG, RunDirectory, provenance
-from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.strategies.learner import Trained
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import place_of, splits_elsewhere
 from seq2seq_suite.terminal.progress import preparing
@@ -48,7 +48,7 @@ def with_own_splits(config: Config) -> Config:
     return config.model_copy(update={"data": config.data.model_copy(update={"test_splits": kept})})
 
 
-def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus | Stream]:
+def read_splits(config: Config, task: Task) -> dict[str, Train]:
     """The splits of a run; of the training split, the share `data.share`, at least one example.
 
     A large training split is not read yet, see `corpus.large`, nor one that is streamed.
@@ -56,15 +56,17 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus 
     task.check_installed()  # scoring needs some of them, and should not fail after training
     later = Stream(config, task) if config.data.streaming else large(config, task, partial(_used, config))
     read = later.read if isinstance(later, Corpus) else task.read
-    splits = {}
+    splits: dict[str, list[Example]] = {}
     for split in dict.fromkeys(("train", "validation", *config.data.test_splits)):
         with preparing(f"preparing the split {split} of {config.data.path} for {task.name}"):
-            splits[split] = later if later and split == "train" else read(split)
+            if later is None or split != "train":
+                splits[split] = read(split)
+    if later is not None:
+        return {"train": later, **splits}
     train = splits["train"]
-    if later is None:
-        splits["train"] = [train[index] for index in _used(config, len(train))]
-        _tell_share(config.data, len(splits["train"]), len(train))
-    return splits
+    used = [train[index] for index in _used(config, len(train))]
+    _tell_share(config.data, len(used), len(train))
+    return {**splits, "train": used}
 
 
 def _used(config: Config, size: int) -> Sequence[int]:
@@ -97,7 +99,7 @@ def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
     most = config.backbone.max_positions - (sources if config.backbone.encoder == "none" else np.zeros_like(sources))
     bounded = config.backbone.decoder != "rnn" and row_of(POSITIONS, config.backbone.positions).bounded
     for place in np.flatnonzero(targets > most)[:bounded]:
-        raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[place]),
+        raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[int(place)]),
                         expected=f"at most {most[place]:,}: backbone.max_positions is "
                                  f"{config.backbone.max_positions:,}",
                         remedy="remove the row, or raise backbone.max_positions")
@@ -168,7 +170,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, r
         task.load(folder)
 
 
-def initialise_from(config: Config, learner: Learner) -> str:
+def initialise_from(config: Config, learner: Trained) -> str:
     """Load the weights that `init_from` names into a learner; a message that says what was loaded.
 
     A model that reads them otherwise than the one that they come from is allowed, and said.
@@ -190,7 +192,8 @@ def epoch_encoder(config: Config, task: Task, train: Train) -> Callable[[int], S
     """Encodes the training data for an epoch; None if it is the same in every epoch."""
     if isinstance(train, Stream):
         return lambda epoch: numbered(encode(config, task, train.examples(epoch)), epoch)
-    return partial(task.encode_epoch, train) if task.varies else None
+    # A task whose examples vary has no corpus: see `large`.
+    return partial(task.encode_epoch, train) if task.varies and not isinstance(train, Corpus) else None
 
 
 def portion(size: int, share: float, seed: int) -> list[int]:

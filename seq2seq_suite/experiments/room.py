@@ -57,8 +57,8 @@ def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], 
     """
     places, why = without_room(config, task, items)
     if len(places):
-        refuse_all(config, split, len(places) == len(items), why, origins[places[0]])
-        named = ", ".join(origins[place] for place in places[:_SHOWN])
+        refuse_all(config, split, len(places) == len(items), why, origins[int(places[0])])
+        named = ", ".join(origins[int(place)] for place in places[:_SHOWN])
         print(f"{split}: {len(places):,} of {len(items):,} targets are {why}: {named}"
               f"{', ...' * (len(places) > _SHOWN)}")
 

@@ -117,7 +117,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
         for part in parts:
             for split in part.config.data.test_splits:
                 with preparing(f"looking into outputs of {split}"):
-                    inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
+                    inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.held_out(split))
         write_report(run_directory.path)
     return summary
 

@@ -20,7 +20,7 @@ MOST_SHOWN = 200  # examples of a split whose pictures are stored
 _FEW, _MEDIA = 40, 16
 
 
-def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: dict[str, list[Example]]
+def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: Mapping[str, Sequence[Example]]
                     ) -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split>.*`."""
     task = predictor.task
