@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, cast
 
 from pydantic import (
     Field,
@@ -41,7 +41,7 @@ from seq2seq_suite.strategies import KINDS, classes_of, options_of, strategy_for
 from seq2seq_suite.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from seq2seq_suite.strategies.base import Strategy as StrategyBase
     from seq2seq_suite.strategies.base import StrategyOptions as Strategy
@@ -286,7 +286,8 @@ def _made_of(tasks: tuple[str, ...]) -> type[Config]:
 def _with_strategy(config: type[Config], kind: str, strategy: type[StrategyBase]) -> type[Config]:
     fields: dict[str, Any] = {"kind": (Literal[kind], kind)}
     options = create_model(strategy.Options.__name__, __base__=strategy.Options, **fields)
-    fields = {"strategy": (options, Field(default_factory=options))}
+    by_default = cast("Callable[[], Strategy]", options)  # it has a default for `kind`
+    fields = {"strategy": (options, Field(default_factory=by_default))}
     made = create_model(config.__name__, __base__=config, **fields)
     made.own_strategy = strategy
     return made

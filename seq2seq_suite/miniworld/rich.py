@@ -256,9 +256,11 @@ def _with_site(rng: Random, scene: Scene, spread: float) -> tuple[Scene, float]:
 def other_reading(scene: Scene) -> Scene:
     """A scene of `_with_site` with its phrase at the other place; its sentence has the same words."""
     event, = scene.events
+    assert isinstance(event.patient, Entity)
     if event.instrument is not None:
         patient = replace(event.patient, detail=Relation("carried", event.instrument))
         return Scene((replace(event, patient=patient, instrument=None),))
+    assert event.patient.detail is not None
     return Scene((replace(event, patient=replace(event.patient, detail=None), instrument=event.patient.detail.entity),))
 
 

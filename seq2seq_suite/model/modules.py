@@ -16,8 +16,6 @@ class ModuleList(nn.ModuleList, Generic[Part]):
     """PyTorch's, of modules of one class."""
 
     if TYPE_CHECKING:
-        def __getitem__(self, idx: int) -> Part: ...
-
         def __iter__(self) -> Iterator[Part]: ...
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from seq2seq_suite.strategies.base import StrategyOptions
+import numpy as np
+from torch import Tensor
 
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
+from seq2seq_suite.strategies.base import StrategyOptions
 
 CLASSES, MIDDLE = 256, 128  # lengths that are told apart, and which of them is the expected one
 

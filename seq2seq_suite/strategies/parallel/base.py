@@ -7,19 +7,19 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, UNLIKELY
-from seq2seq_suite.model.guide import GuidedMemory
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.parallel.glancing import Ratios, glance
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, States
+    from seq2seq_suite.model.guide import GuidedMemory, GuidedSeq2Seq
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.options.search import Search as SearchOptions
 
@@ -134,11 +134,11 @@ class Aligned(Parallel):
                ) -> tuple[Tensor, Tensor]:
         """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
         vectors, mask = super().copied(model, memory, batch, lengths, most)
-        if isinstance(memory, GuidedMemory):
-            guided: Any = model  # of that kind, or what stands for one
+        if model.reads:
+            guided, known = cast("GuidedSeq2Seq", model), cast("GuidedMemory", memory)  # as `reads` says
             focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]
             focus = focus.repeat_interleave(len(mask) // len(focus), 0)
-            vectors = guided.guide(torch.zeros_like(vectors), memory.guide, focus, focus[..., :0])
+            vectors = guided.guide(torch.zeros_like(vectors), known.guide, focus, focus[..., :0])
         return vectors, mask
 
 
