@@ -102,19 +102,20 @@ class Batch:
     auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
 
     @cached_property
-    def asked(self) -> Tensor:
+    def loss_positions(self) -> Tensor:
         """(P,) int64, the `places` in the target of the symbols to predict."""
         return places(self.target_mask & ~self.given)
 
     @cached_property
-    def following(self) -> Tensor:
+    def source_positions(self) -> Tensor:
         """(P,) int64, the `places` in the source without its first column, of real symbols."""
         return places(self.source_mask[:, 1:])
 
     def to(self, device: torch.device) -> Batch:
         """Move to a device; index lists are computed before, to avoid a device synchronisation."""
         moved = self._map(lambda tensor: to_device(tensor, device))
-        found = {"asked": self.asked, **({"following": self.following} if "following" in vars(self) else {})}
+        found = {"loss_positions": self.loss_positions,
+                 **({"source_positions": self.source_positions} if "source_positions" in vars(self) else {})}
         vars(moved).update({name: to_device(tensor, device) for name, tensor in found.items()})
         return moved
 
@@ -139,7 +140,7 @@ def source_symbols(source: Tensor) -> Tensor:
     return source if source.dim() == 2 else source[..., 0]
 
 
-def precise(tensor: Tensor) -> Tensor:
+def to_float64(tensor: Tensor) -> Tensor:
     """The tensor in float64, or in float32 where its device has no such type."""
     return tensor.float() if tensor.device.type == "mps" else tensor.double()
 

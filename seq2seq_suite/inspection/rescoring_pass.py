@@ -73,7 +73,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
             strategy.generate(model.as_model, batch, options=options, limit=predictor.limits(batch),
                               constraint=predictor.constraint())
         elif options.ctc_weight == 1.0:  # the decoder says nothing
-            strategy.remember(model.as_model, batch)
+            strategy.encode_source(model.as_model, batch)
         elif isinstance(strategy, Autoregressive) and "continuations" in strategy.writes and not batch.given.all():
             written, pieces = _read_text(strategy, model.as_model, batch)
         else:
@@ -91,7 +91,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
 
 def _read_text(strategy: Autoregressive, model: Seq2Seq, batch: Batch) -> tuple[Sequence[int], Sequence[Piece]]:
     """A text that a language model has judged, in one pass."""
-    memory = strategy.remember(model, batch)
+    memory = strategy.encode_source(model, batch)
     scores = model.logits(strategy._hidden(model, batch, memory, shift_right(batch.target)), memory)[0]
     symbols = batch.target[0].tolist()
     return symbols, [(place, symbol, one) for place, (symbol, one, given) in enumerate(
@@ -102,7 +102,7 @@ def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypoth
                 ) -> tuple[Sequence[int], Sequence[Piece]]:
     """What the search wrote, step by step as it went, a prompt before it."""
     strategy, options = predictor.learner.strategy, predictor.options
-    memory = strategy.remember(model, batch)
+    memory = strategy.encode_source(model, batch)
     prefixes = Prefixes.empty(strategy.auxiliaries["ctc"].head(memory.states)) if options.ctc_weight else None
     stepper = Stepper(model, predictor.constraint(), options)
     rows, previous = stepper.start(batch, memory, predictor.limits(batch), prefixes)

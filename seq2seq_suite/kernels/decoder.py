@@ -62,7 +62,7 @@ class Reading:
     def __call__(self, states: States) -> States:
         """See `TransformerEncoder.forward`."""
         shape = states.values.shape
-        if states.mask.device.type != "cpu" or not bool(states.mask.all()):  # other devices would be waited for
+        if states.mask.device.type != "cpu" or not bool(states.mask.all()):  # a synchronisation on a GPU
             return self.encoder(states)
         x = states.values.reshape(-1, shape[2])
         for layer in map(_Layer, self.encoder.layers):

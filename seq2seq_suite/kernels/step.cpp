@@ -35,7 +35,7 @@ struct Decoder {
     Linear output;
     const float* embedding;  // (symbols,width)
     const uint8_t* visible;  // (sentences,source)
-    const int64_t* never;    // symbols that are not written
+    const int64_t* never;    // symbols that are never predicted
     int64_t nevers, symbols, depth, width, heads, inner, source, pre, activation, threads;
     float epsilon, scale;  // of norms; of embedded symbols
 };

@@ -186,7 +186,7 @@ def forced_accuracy(directory: Path, config: Config, *, sentences: int = 200) ->
     with torch.inference_mode():
         encoded = loaded.task.encode(loaded.task.read(SPLIT)[:sentences])
         for batch in in_sorted_batches(encoded, loaded.task.name, 50):
-            memory = strategy.remember(model, batch)
+            memory = strategy.encode_source(model, batch)
             hidden = strategy._hidden(model, batch, memory, autoregressive.shift_right(batch.target))
             hits = model.logits(hidden, memory).argmax(-1) == batch.target
             right, count = right + int(hits[batch.target_mask].sum()), count + int(batch.target_mask.sum())

@@ -22,11 +22,11 @@ def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_
     Args:
         query_BHTE, key_BHSE, value_BHSE: float tensors.
         visible_BHTS: bool, broadcastable; True where a query may attend to a key. None: everywhere.
-        bias_HTS: added to the scores, of their type; None for nothing.
+        bias_HTS: added to the scores, of their type; or None.
         dropout_rate: of the attention weights.
 
     Returns:
-        (B,H,T,E); zeros for a query that sees nothing.
+        (B,H,T,E); zeros for a query without visible keys.
 
     Source: Vaswani et al. 2017, eq. 1; the bias of Press et al. 2022.
     """
@@ -37,10 +37,10 @@ def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_
 
 
 def weighted_mean(scores_BHTS: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None, dropout_rate: float) -> Tensor:
-    """softmax(scores) V, over visible keys alone; zeros for a query that sees nothing."""
+    """softmax(scores) V, over visible keys alone; zeros for a query without visible keys."""
     if visible_BHTS is not None:
         scores_BHTS = scores_BHTS.masked_fill(~visible_BHTS, float("-inf"))
-    weights = scores_BHTS.softmax(-1).nan_to_num(0.0)  # 0 / 0 where nothing is visible
+    weights = scores_BHTS.softmax(-1).nan_to_num(0.0)  # 0 / 0 without visible keys
     return functional.dropout(weights, dropout_rate) @ value_BHSE
 
 
@@ -78,7 +78,7 @@ class RelativePositions(nn.Module):
         return x_BHTE
 
     def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor | None:
-        """What is added to the scores (H,T,offset + T) of queries from `offset` on; None for nothing."""
+        """Bias added to the scores (H,T,offset + T) of queries from `offset` on, or None."""
         return None
 
 

@@ -80,7 +80,7 @@ class Subsampled(nn.Module):
         self.masking = masking
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
-        """source (B,S,F) float32, mask (B,S) bool -> (B,S',D); padding changes nothing at real positions."""
+        """source (B,S,F) float32, mask (B,S) bool -> (B,S',D); padding does not affect real positions."""
         x = (source - self.mean) / self.deviation
         lengths = mask.sum(1)
         if self.training and self.masking is not None:

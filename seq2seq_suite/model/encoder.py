@@ -26,7 +26,7 @@ class TransformerEncoder(nn.Module):
         self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
-        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        """(B,S,D) -> (B,S,D); padding does not affect real positions."""
         x = self.through_layers(states.values, states.mask.unsqueeze(1))
         return States(self.norm(x), states.mask)
 

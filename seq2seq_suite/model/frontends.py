@@ -91,7 +91,7 @@ class Words(nn.Module):
     def _letters(self, characters: Tensor) -> Tensor:
         batch, length, size = characters.shape
         distinct, place = characters.reshape(-1, size), None
-        if characters.device.type == "cpu":  # elsewhere the number of spellings would be waited for
+        if characters.device.type == "cpu":  # elsewhere the number of spellings would need a synchronisation
             spellings, place = torch.unique(_fingerprint(distinct), return_inverse=True)
             distinct = distinct[place.new_zeros(spellings.size(0)).scatter_(0, place, torch.arange(place.size(0)))]
         features = self.convolution(self.character_embedding(distinct).transpose(1, 2))

@@ -65,7 +65,7 @@ class Guide(nn.Module):
 
 @dataclass(frozen=True)
 class GuidedMemory(Memory):
-    """A memory with what the guide reads of it, (B,S,K*D)."""
+    """A memory with the guide's features of it, (B,S,K*D)."""
 
     guide: Tensor
 

@@ -115,7 +115,7 @@ class PostNormLayer(TransformerLayer):
 
 @dataclass(frozen=True)
 class LayerShape:
-    """The sizes of a stack's layers, and what makes their parts.
+    """The sizes of a stack's layers, and the factories of their parts.
 
     Args:
         width, feed_forward_width, num_heads, dropout, attention_dropout: as in the configuration's `backbone`.

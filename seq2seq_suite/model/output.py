@@ -1,6 +1,6 @@
 """From hidden states to symbols: logits, and the losses that are made of them.
 
-Letters in this module: N positions, padding taken out; D width, V symbols.
+Letters in this module: N positions, without padding; D width, V symbols.
 """
 
 from __future__ import annotations

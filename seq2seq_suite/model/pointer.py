@@ -60,11 +60,11 @@ class Pointer(nn.Module):
         mass = torch.zeros_like(weights).scatter_add(2, last.unsqueeze(1).expand_as(weights), weights)
         # The smallest number keeps the logarithm and its gradient finite where nothing is copied.
         copied = functional.logsigmoid(-gate) + mass.clamp(min=torch.finfo(torch.float32).tiny).log()
-        written = functional.logsigmoid(gate) + torch.log_softmax(logits.float(), -1).view(len(words), -1, symbols)
+        generated = functional.logsigmoid(gate) + torch.log_softmax(logits.float(), -1).view(len(words), -1, symbols)
         # log(e^x + e^y) = x + softplus(y - x), for the source's words alone: the others have no y.
         places = words.unsqueeze(1).expand_as(weights)
-        added = functional.softplus(copied - written.gather(2, places)) * (mass > 0)
-        return written.scatter_add(2, places, added).view_as(logits)
+        added = functional.softplus(copied - generated.gather(2, places)) * (mass > 0)
+        return generated.scatter_add(2, places, added).view_as(logits)
 
 
 def smoothed_cross_entropy(log_probabilities: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:

@@ -39,7 +39,7 @@ class PrefixSeq2Seq(Seq2Seq):
         """The cache of the source."""
         return _past(memory)
 
-    def written(self, cache: Cache, memory: Memory) -> int:
+    def target_length(self, cache: Cache, memory: Memory) -> int:
         """Target symbols in a cache, which holds the source too."""
         return cache.length - memory.states.mask.size(1)
 

@@ -96,8 +96,8 @@ class Seq2Seq(nn.Module):
         """The cache before the target's first symbol, a row for each sentence."""
         return self.decoder.new_cache(memory.states.values)
 
-    def written(self, cache: Cache, memory: Memory) -> int:
-        """Target symbols in a cache."""
+    def target_length(self, cache: Cache, memory: Memory) -> int:
+        """The number of target symbols in a cache."""
         return cache.length
 
     def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0) -> Tensor:
@@ -115,13 +115,13 @@ class Seq2Seq(nn.Module):
 
     def with_positions(self, symbols: Tensor, memory: Memory, offset: int | Tensor) -> Tensor:
         """`embed` before dropout."""
-        return self.positions(self.look_up(symbols), offset)
+        return self.positions(self.embed_symbols(symbols), offset)
 
-    def look_up(self, symbols: Tensor) -> Tensor:
+    def embed_symbols(self, symbols: Tensor) -> Tensor:
         """Vectors (...,D) of symbols (...) int64, without positions."""
         return self.embedding(symbols) * self.scale
 
-    def place(self, vectors: Tensor) -> Tensor:
+    def add_positions(self, vectors: Tensor) -> Tensor:
         """The decoder's input (N,T,D) from vectors (N,T,D) instead of symbols, with positions."""
         return self.dropout(self.positions(vectors))
 

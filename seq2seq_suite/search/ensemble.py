@@ -70,13 +70,13 @@ class Ensemble(nn.Module):
         """Empty caches."""
         return Caches(tuple(model.new_cache(own) for model, own in zip(self.models, memory.members, strict=True)))
 
-    def written(self, cache: Caches, memory: Memories) -> int:
+    def target_length(self, cache: Caches, memory: Memories) -> int:
         """Target symbols in the caches."""
-        return self.models[0].written(cache.members[0], memory.members[0])
+        return self.models[0].target_length(cache.members[0], memory.members[0])
 
     def embed(self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, **state: Tensor
               ) -> tuple[Tensor, ...]:
-        """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`. `state` is what `reads` names."""
+        """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`. `state` has the fields in `reads`."""
         return tuple(model.embed(symbols, own, offset=offset, **state)
                      for model, own in zip(self.models, memory.members, strict=True))
 

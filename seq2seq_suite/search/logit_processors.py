@@ -1,4 +1,4 @@
-"""Logit processors: what a step's scores pass through, one after the other, between the model and the search.
+"""Logit processors: functions applied in order to a step's scores, between the model and the search.
 
 A processor is called with scores (N,V) and the `Rows` that they continue, and returns scores (N,V) for the next one:
 logits up to the softmax, then log-probabilities. What depends on a row's past (its symbols, the constraint's state, the
@@ -94,7 +94,7 @@ def penalise_repetition(scores: Tensor, symbols: Tensor, penalty: float) -> Tens
 
 
 def exclude_repeated_ngrams(scores: Tensor, symbols: Tensor, size: int) -> Tensor:
-    """Scores (N,V) without what would complete an n-gram of `symbols` (N,t) for the second time.
+    """Scores (N,V) without symbols that would repeat an n-gram of `symbols` (N,t).
 
     Source: Paulus et al. 2018, section 2.5.
     """
@@ -108,7 +108,7 @@ def exclude_repeated_ngrams(scores: Tensor, symbols: Tensor, size: int) -> Tenso
 
 
 def exclude_early_end(scores: Tensor, symbols: Tensor, least: int) -> Tensor:
-    """Scores (N,V) without END after fewer than `least` symbols (N,t), unless nothing else is possible."""
+    """Scores (N,V) without END after fewer than `least` symbols (N,t), unless only END is possible."""
     if symbols.size(1) >= least:
         return scores
     others = scores.clone()
@@ -133,7 +133,7 @@ def add_gains(scores: Tensor, rows: Rows, constraint: Constraint) -> Tensor:
 
 
 def force_prefix(scores: Tensor, rows: Rows) -> Tensor:
-    """Only the next symbol of a beginning that is not complete. It costs what the model gives it, however little."""
+    """Only the next symbol of a beginning that is not complete. It keeps the model's score, however low."""
     required = rows.history.required() if rows.history is not None else None
     if required is None:
         return scores
@@ -142,7 +142,7 @@ def force_prefix(scores: Tensor, rows: Rows) -> Tensor:
 
 
 def only_end(scores: Tensor, last_step: Tensor) -> Tensor:
-    """Only END where `last_step` (N,) is True: at what the model gives it, and even where a constraint excludes it."""
+    """Only END where `last_step` (N,) is True: with the model's score, and even where a constraint excludes it."""
     end = torch.full_like(scores, NEVER)
     end[:, END] = scores[:, END].clamp(min=_LOWEST)
     return torch.where(last_step.unsqueeze(1), end, scores)

@@ -1,4 +1,4 @@
-"""Greedy search over outputs that something faster has drafted: one pass of the decoder verifies many symbols.
+"""Greedy speculative search over outputs drafted by a faster model: one pass of the decoder verifies many symbols.
 
 The output is that of greedy search, symbol by symbol. Symbols of a draft that agree with the model's own choices
 are accepted. The first that differs is replaced by the model's, and the rest of the draft is tried after it.
@@ -96,7 +96,7 @@ def _log_probs_along(stepper: Stepper, states: list[Rows], inputs: Tensor, left:
         left: how many symbols the output may still have; the last of them is END.
     """
     model, rows, count = stepper.model, states[0], inputs.size(0)
-    offset = model.written(rows.cache, rows.memory)
+    offset = model.target_length(rows.cache, rows.memory)
     automaton = {name: torch.cat([getattr(stepper.constraint, name)(state.automaton) for state in states]).unsqueeze(0)
                  for name in model.reads}
     x = model.embed(inputs.unsqueeze(0), rows.memory, offset=offset, **automaton)
@@ -114,7 +114,7 @@ def _realigned(draft: Sequence[int], place: int, symbols: Sequence[int]) -> int:
     """Where a draft continues an output of `symbols`, the last of which stands for `draft[place]`.
 
     The last symbols are aligned with the draft nearby at the least edit distance (Levenshtein 1966); among equal
-    places the one nearest to `place` + 1 is taken.
+    places the one nearest to `place` + 1 is chosen.
 
     >>> _realigned("docto asks", 5, "doctor"), _realigned("docto asks", 6, "doctor ")
     (6, 6)

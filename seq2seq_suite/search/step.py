@@ -1,4 +1,4 @@
-"""A step of every search for autoregressive outputs: the model's scores, and what the logit processors make of them."""
+"""A step of every autoregressive search: the model's scores, passed through the logit processors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """N partial outputs, the same number for each of B sentences, and what their next step depends on.
+    """N partial outputs, the same number for each of B sentences, and the state of their next step.
 
     Args:
         memory: the B encoded sentences.
@@ -47,7 +47,7 @@ class Rows:
 
     @property
     def is_stateless(self) -> bool:
-        """Whether the logit processors read nothing but the logits."""
+        """Whether the logit processors depend on the logits alone."""
         return self.automaton is None and self.prefixes is None and self.history is None
 
 
@@ -92,14 +92,14 @@ class Stepper:
         Where `last_step` (N,) is True only END is possible; None: nowhere.
         """
         state = {name: getattr(self.constraint, name)(rows.automaton).unsqueeze(1) for name in self.model.reads}
-        x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=self.model.written(rows.cache, rows.memory),
-                             **state)
+        offset = self.model.target_length(rows.cache, rows.memory)
+        x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=offset, **state)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
         return self.process(logits, rows, last_step), replace(rows, cache=cache)
 
     def process(self, scores: Tensor, rows: Rows, last_step: Tensor | None) -> Tensor:
-        """Logits (N,V) to log-probabilities of what may follow."""
+        """Logits (N,V) to log-probabilities of the next symbol."""
         for processor in self.processors:
             scores = processor(scores, rows)
         return scores if last_step is None else only_end(scores, last_step)

@@ -1,4 +1,4 @@
-"""Left to right with the help of what is faster or knows more: outputs that are drafted, and a CTC head."""
+"""Autoregressive decoding with help: speculative drafts, and a CTC head."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Assisted(Autoregressive):
         drafts, drafted = drafts_of(batch), options.drafter == "ctc" and options.beam_size == 1
         if not (options.ctc_weight or drafted or (drafts is not None and options.beam_size == 1)):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
-        memory = self.remember(model, batch)
+        memory = self.encode_source(model, batch)
         if drafted:
             drafts = [one for one, _ in ctc_greedy(self.auxiliaries["ctc"].head(memory.states))]
         if drafts is not None and options.beam_size == 1:

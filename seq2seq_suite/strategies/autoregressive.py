@@ -53,11 +53,11 @@ class Autoregressive(Strategy):
         self.greedy, self.beam = greedy_or_sample, beam_search
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
-        return {"cross_entropy": batch.asked.numel()}
+        return {"cross_entropy": batch.loss_positions.numel()}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""
-        memory = self.remember(model, batch)
+        memory = self.encode_source(model, batch)
         own = Loss({"cross_entropy": self._cross_entropy(model, batch, memory)}, self.own_counts(batch),
                    {"cross_entropy": 1.0})
         return self.auxiliaries.added(own, batch, memory.states)
@@ -67,12 +67,12 @@ class Autoregressive(Strategy):
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, memory, previous)
         hidden = self._hidden(model, batch, memory, previous)
-        return model.cross_entropy(hidden, memory, batch.target, batch.asked, self.options.label_smoothing)
+        return model.cross_entropy(hidden, memory, batch.target, batch.loss_positions, self.options.label_smoothing)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        memory = self.remember(model, batch)
+        memory = self.encode_source(model, batch)
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         found = search(model, batch, memory, options=options, limit=limit, constraint=constraint)
         return self.auxiliaries.annotated(found, memory.states)

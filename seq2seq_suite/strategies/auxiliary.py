@@ -36,7 +36,7 @@ class Auxiliary(nn.Module, ABC):
         return self.name in batch.auxiliary
 
     def predict(self, states: States) -> list[tuple[int, ...]] | None:
-        """What it finds in each source, under its name in `Hypothesis.details`; None: it predicts nothing."""
+        """Its predictions for each source, under its name in `Hypothesis.details`; None if it makes none."""
         return None
 
     @abstractmethod

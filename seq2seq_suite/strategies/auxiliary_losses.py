@@ -61,10 +61,10 @@ class Language(Auxiliary):
 
     def count(self, batch: Batch) -> int:
         """Symbols of the source but the first ones."""
-        return batch.following.numel()
+        return batch.source_positions.numel()
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each of them."""
-        hidden, symbols = (part.flatten(0, 1).index_select(0, batch.following)
+        hidden, symbols = (part.flatten(0, 1).index_select(0, batch.source_positions)
                            for part in (states.values[:, :-1], source_symbols(batch.source)[:, 1:]))
         return self.head.cross_entropy(hidden, symbols)

@@ -148,8 +148,8 @@ class Strategy(nn.Module, ABC):
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Those of the target's own losses."""
 
-    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
-        """The batch's memory for decoding, with what the strategy adds to the logits."""
+    def encode_source(self, model: Seq2Seq, batch: Batch) -> Memory:
+        """Encode the source: the memory for decoding, with the strategy's additions to the logits."""
         return model.prepare(model.encode(batch))
 
     @abstractmethod

@@ -90,11 +90,11 @@ def write_boxes(model: Seq2Seq, memory: Memory, target: BoxShape, limit: Tensor)
     rows, device = limit.size(0), limit.device
     previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
     first_bin, first_label = len(SPECIALS), len(SPECIALS) + target.bins
-    written = previous.new_zeros(rows, GROUP)
+    objects = previous.new_zeros(rows, GROUP)
     for step in range(GROUP * target.instances):
         place = step % GROUP
         x = model.embed(previous.unsqueeze(1), memory, offset=step)
-        x = x + box_position(written, target, x.size(2))[:, place : place + 1].to(x.dtype)
+        x = x + box_position(objects, target, x.size(2))[:, place : place + 1].to(x.dtype)
         hidden, cache = model.decode(x, None, memory, cache)
         logits = model.logits(hidden, memory).squeeze(1).float()
         if place == GROUP - 1:
@@ -108,7 +108,7 @@ def write_boxes(model: Seq2Seq, memory: Memory, target: BoxShape, limit: Tensor)
             continue
         earlier = outputs[-2] - first_bin if place >= 2 else None
         previous = first_bin + likeliest_corner(logits[:, first_bin:first_label], earlier)
-        written[:, place] = previous
+        objects[:, place] = previous
         outputs.append(previous)
     return hypotheses(torch.stack(outputs, 1), torch.stack(certain, 1))
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seq2seq_suite.strategies.base import StrategyOptions
 
-CLASSES, MIDDLE = 256, 128  # lengths that are told apart, and which of them is the expected one
+CLASSES, MIDDLE = 256, 128  # number of length classes, and the class of the expected length
 
 
 class ByLength(StrategyOptions):

@@ -36,7 +36,7 @@ class CtcHead(nn.Module):
     def paths(self, states: States, transcript: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The arguments of `ctc.path_loss` for transcripts (B,U), padded with `BLANK`."""
         scores = self.linear(states.values).float().log_softmax(-1)
-        own = written(transcript).unsqueeze(1).expand(-1, scores.size(1), -1)
+        own = path_symbols(transcript).unsqueeze(1).expand(-1, scores.size(1), -1)
         return scores.gather(2, own), states.mask.sum(1), transcript, (transcript != BLANK).sum(1)
 
     def loss(self, states: States, transcript: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class CtcHead(nn.Module):
                                    (transcript != BLANK).sum(1), blank=BLANK, reduction="sum", zero_infinity=True)
 
 
-def written(target: Tensor) -> Tensor:
+def path_symbols(target: Tensor) -> Tensor:
     """(B,1+U) the symbols on the paths of a target (B,U): the blank, then its symbols."""
     return functional.pad(target, (1, 0), value=BLANK)
 

@@ -36,7 +36,7 @@ def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis
     target = torch.tensor([[*row, END, *[PAD] * (longest - 1 - len(row))] for row in rows], device=device)
     lengths = torch.tensor([len(row) + 1 for row in rows], device=device)
     mask = torch.arange(longest, device=device) < lengths.unsqueeze(1)
-    model, memory = learner.model, learner.strategy.remember(learner.model, batch)
+    model, memory = learner.model, learner.strategy.encode_source(learner.model, batch)
     x = model.embed(shift_right(target), memory)
     hidden, _ = model.decode(x, causal(longest, device=device), memory)
     scores = model.logits(hidden, memory).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)

@@ -1,4 +1,4 @@
-"""Targets that are sets, written one symbol after another: order, an order-free loss, and decisions over sets."""
+"""Targets that are sets, decoded one symbol after another: order, an order-free loss, and decisions over sets."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class LabelHead(nn.Module):
 
 @dataclass(frozen=True)
 class LabelPointing(PerRow):
-    """What the decoder's logits gain from what a head has found in B sources.
+    """The bonus on the decoder's logits from a head's predictions for B sources.
 
     Args:
         view: what it has found.
@@ -138,7 +138,7 @@ class Sets(Assisted):
     The order-free loss uses neither label smoothing nor scheduled sampling.
 
     Source: the order-free loss is that of optimal completion distillation (Sabour et al. 2019) applied to label sets
-    (Tsai & Lee 2020): -log sum_{l in gold, not yet written} p(l), END once all are written, along the model's own
+    (Tsai & Lee 2020): -log sum_{l in gold, not yet predicted} p(l), END once all are predicted, along the model's own
     rollout.
     """
 
@@ -192,7 +192,7 @@ class Sets(Assisted):
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
                 [: options.num_hypotheses] for row, hypotheses in enumerate(found)]
 
-    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
+    def encode_source(self, model: Seq2Seq, batch: Batch) -> Memory:
         """What decoding needs of the batch's sources, and where the head points."""
         return self._read(model, batch)[0]
 

@@ -118,10 +118,10 @@ class Slots(Strategy):
         costs = missed_BNK.detach() + wrong_BNK.detach() + self._distances(places)
         chosen = self._match(costs.masked_fill(~real.unsqueeze(1), math.nan))
         noise = -self.target.noise_weight * classes[:, :, self.target.labels]
-        taken = torch.zeros_like(noise, dtype=torch.bool)
-        taken[chosen[:2]] = True
+        chosen_slots = torch.zeros_like(noise, dtype=torch.bool)
+        chosen_slots[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
-                "classes": wrong_BNK[chosen].sum() + noise.masked_fill(taken, 0.0).sum()}
+                "classes": wrong_BNK[chosen].sum() + noise.masked_fill(chosen_slots, 0.0).sum()}
         own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, states)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.common.types import Batch, precise
+from seq2seq_suite.common.types import Batch, to_float64
 from seq2seq_suite.kernels.torch_private import foreach
 
 _DECAY = 0.95
@@ -47,7 +47,7 @@ class GradientBalance:
             parameter.grad = None
         yield
         measured = [parameter.grad for parameter in self.shared if parameter.grad is not None]
-        norm = precise(nn.utils.get_total_norm(measured))
+        norm = to_float64(nn.utils.get_total_norm(measured))
         norm = self.norms[task] = _DECAY * self.norms.get(task, norm) + (1.0 - _DECAY) * norm
         factor = torch.where(norm > 0, (self.weights[task] / norm) ** self.exponent, 1.0).to(measured[0].dtype)
         foreach("mul_", [parameter.grad for parameter in self.parameters if parameter.grad is not None], factor)

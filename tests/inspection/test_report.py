@@ -65,7 +65,7 @@ def test_weights_sum_to_one_and_give_the_output_of_their_module(loaded, kernels,
         module._attend = lambda *given, plain=plain: heard.append((given[2], plain(*given))) or heard[-1][1]
     with torch.no_grad(), model.watched():
         strategy = predictor.learner.strategy
-        strategy._hidden(model, batch, strategy.remember(model, batch), batch.target)
+        strategy._hidden(model, batch, strategy.encode_source(model, batch), batch.target)
     seen = [weights for one in model.seen for part in ("encoder", "decoder", "cross") for weights in one[part]]
     values = [(value, out) for value, out in heard if value.size(-1) == 8]  # not of the identity matrix
     assert len(seen) == len(values) > 1

@@ -26,7 +26,7 @@ def walk(model, memory, symbols, *, beams=1):
     rows = torch.arange(memory.states.mask.size(0)).repeat_interleave(beams)
     cache, hidden = model.new_cache(memory).select(rows), []
     for first, last in ((0, 2), (2, 3), (3, 4), (4, 5)):
-        x = model.embed(symbols[:, first:last], memory, offset=model.written(cache, memory))
+        x = model.embed(symbols[:, first:last], memory, offset=model.target_length(cache, memory))
         visible = causal(last - first, first) if last - first > 1 else None
         found, cache = model.decode(x, visible, memory, cache)
         hidden.append(found)

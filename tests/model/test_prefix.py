@@ -21,7 +21,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 def plain(model, source, previous):
     """Hidden states (1,S+T,D) of one source (S,) and target (T,) without padding and without a cache."""
-    x = torch.cat((model.frontend.embedding(source) * model.scale, model.look_up(previous))).unsqueeze(0)
+    x = torch.cat((model.frontend.embedding(source) * model.scale, model.embed_symbols(previous))).unsqueeze(0)
     x = model.positions(x)
     return model.decoder(x, causal(x.size(1)), None)[0]
 

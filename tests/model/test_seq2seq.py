@@ -41,7 +41,7 @@ def test_step_by_step_with_a_cache(case):
     memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
     cache = model.new_cache(memory)
     for step in range(target_in.size(1)):
-        assert model.written(cache, memory) == step
+        assert model.target_length(cache, memory) == step
         x = model.embed(target_in[:, step : step + 1], memory, offset=step)
         hidden, cache = model.decode(x, None, memory, cache)
         torch.testing.assert_close(model.logits(hidden, memory), logits[:, step : step + 1], **CLOSE)
@@ -102,7 +102,7 @@ def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
     target = SetShape(9, head="label_wise", pointer=True)
     model, batch = make_model(Shape(TokenShape(11), target)), make_batch([5, 3], [4, 6])
     strategy = strategy_of(Sets, target=target)
-    memory, target_in = strategy.remember(model, batch), shift_right(batch.target)
+    memory, target_in = strategy.encode_source(model, batch), shift_right(batch.target)
     hidden, _ = model.decode(model.embed(target_in, memory), causal(6), memory)
     without = model(batch.source, batch.source_mask, target_in)
     torch.testing.assert_close(model.logits(hidden, memory) - without, memory.added(hidden), **CLOSE)

@@ -47,7 +47,7 @@ def run(page, text=SENTENCE):
 @pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (400, "dark")])
 def test_a_typed_sentence_is_answered_by_all_decoders_side_by_side(opened_live, width, theme):
     page = opened_live(width=width, theme=theme)
-    assert "Nothing typed yet." in page.inner_text("#results")
+    assert "No text yet." in page.inner_text("#results")
     run(page)
     assert page.locator("#results .grid > div").count() == 3
     assert "zyxw" in page.inner_text("#others .unknown")

@@ -104,7 +104,7 @@ class Chain:
     def new_cache(self, memory):
         return Counted(memory.states.mask)
 
-    def written(self, cache, memory):
+    def target_length(self, cache, memory):
         return 0
 
     def embed(self, symbols, memory, **_):

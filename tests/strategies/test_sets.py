@@ -228,7 +228,7 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
             lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
                            target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
                            given=torch.zeros_like(target, dtype=torch.bool))
-            memory = strategy.remember(model, lone)
+            memory = strategy.encode_source(model, lone)
             hidden = strategy._hidden(model, lone, memory, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
             logits = model.logits(hidden, memory)
             logits[..., [0, 1, 3]] = float("-inf")  # the search never writes these

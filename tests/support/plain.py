@@ -47,7 +47,7 @@ class Sentence:
                 copied = round(place * (self.length - 1) / (count - 1)) if count > 1 else 0
                 inputs.append(self.states.values[0, copied])
         visible = torch.ones(1, count, count, dtype=torch.bool)
-        return self.model.decode(self.model.place(torch.stack(inputs).unsqueeze(0)), visible, self.memory)[0][0]
+        return self.model.decode(self.model.add_positions(torch.stack(inputs).unsqueeze(0)), visible, self.memory)[0][0]
 
     def scores(self, hidden: Tensor, *, never: tuple[int, ...] = ()) -> Tensor:
         """(C,V) log-probabilities, `never` left out of what they are shared among."""

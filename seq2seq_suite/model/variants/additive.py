@@ -21,7 +21,7 @@ def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor,
         weight_HE: v of each head.
 
     Returns:
-        (B,H,T,E); zeros for a query that sees nothing.
+        (B,H,T,E); zeros for a query without visible keys.
 
     Source: Bahdanau et al. 2015, section 3.1 and appendix A.1.2, in each head of Vaswani et al. 2017.
     """

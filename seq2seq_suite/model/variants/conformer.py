@@ -38,7 +38,7 @@ class Convolution(nn.Module):
         self.convolve = depthwise
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        """x (B,S,D) -> (B,S,D); padding does not affect real positions."""
         gated = functional.glu(self.inner(x))
         if (mask := real_positions()) is not None:
             gated = gated.masked_fill(~mask.unsqueeze(2), 0.0)

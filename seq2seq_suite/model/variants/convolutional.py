@@ -53,7 +53,7 @@ class ConvolutionalEncoder(nn.Module):
         self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
-        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        """(B,S,D) -> (B,S,D); padding does not affect real positions."""
         x, mask = states.values, states.mask
         with on_real_positions(mask):
             for layer, norm in zip(self.layers, self.norms, strict=True):

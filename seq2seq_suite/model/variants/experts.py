@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.common.types import places, precise
+from seq2seq_suite.common.types import places, to_float64
 from seq2seq_suite.model.variants.real_positions import real_positions
 
 _FEW = 1024  # positions of a step of search, in which every expert computes all of them rather than wait
@@ -51,9 +51,9 @@ class MixtureOfExperts(nn.Module):
     the precision of the rest, as Fedus et al. 2021, section 2.4, advise.
 
     Positions are sorted by expert, so that each expert is called once, on all its positions. On a CPU it is given
-    these alone. Elsewhere their number would be waited for: in training each expert is given as many as it may ever
-    take there, C for all positions, real or not, and what else is in its part weighs nothing; a decoder's step has all
-    experts compute all positions. The outputs are the same; of long inputs in evaluation a device is waited for.
+    these alone. On a GPU their number would need a synchronisation: in training each expert gets its capacity, C for
+    all positions, real or not, and padding has weight 0; in a decoder's step all experts compute all positions. The
+    outputs are the same; long inputs in evaluation need a synchronisation.
 
     Args:
         experts: N networks (...,D) -> (...,D).
@@ -86,11 +86,11 @@ class MixtureOfExperts(nn.Module):
         sizes = functional.one_hot(choices, len(self.experts)).sum(0)
         self._add_balance(sizes, choices.numel(), probabilities_RN)
         room = math.ceil(self.capacity * choices.numel() / len(self.experts)) if self.training else None
-        taken = [own[:room] for own in choices.argsort(stable=True).split(sizes.tolist())]
-        order = torch.cat(taken)
+        kept = [own[:room] for own in choices.argsort(stable=True).split(sizes.tolist())]
+        order = torch.cat(kept)
         token = order % max(1, len(tokens_RD))
 
-        parts = tokens_RD.index_select(0, token).split([len(own) for own in taken])
+        parts = tokens_RD.index_select(0, token).split([len(own) for own in kept])
         outputs = torch.cat([expert(part) for expert, part in zip(self.experts, parts, strict=True)])
         weighted = outputs * gates_Rk.t().flatten().index_select(0, order).unsqueeze(1).to(outputs.dtype)
         place = token if real is None else real.index_select(0, token)
@@ -109,7 +109,7 @@ class MixtureOfExperts(nn.Module):
         most, room = count, sizes
         if self.training:
             most = min(count, math.ceil(self.capacity * choices_kP.numel() / experts))
-            room = torch.minimum(sizes, (self.capacity * precise(sizes.sum()) / experts).ceil())
+            room = torch.minimum(sizes, (self.capacity * to_float64(sizes.sum()) / experts).ceil())
 
         begin, place = (sizes.cumsum(0) - sizes).unsqueeze(1), torch.arange(most, device=sizes.device)
         inside = (begin + place).clamp(max=max(0, choices_kP.numel() - 1)).flatten()

@@ -44,7 +44,7 @@ class RecurrentEncoder(nn.Module):
         self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:
-        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        """(B,S,D) -> (B,S,D); padding does not affect real positions."""
         x, length = states.values, states.mask.size(1)
         lengths = states.mask.sum(1).clamp(min=1).cpu()
         with torch.autocast(x.device.type, enabled=False):  # its kernels take float32 on every device

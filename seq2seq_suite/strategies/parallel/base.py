@@ -1,4 +1,4 @@
-"""All target positions in parallel: what the non-autoregressive strategies have in common.
+"""All target positions in parallel: the base of the non-autoregressive strategies.
 
 Shape suffixes in this module: B sentences, N rows (a multiple of B, a sentence's rows side by side), S encoder
 positions, C decoder positions, T target symbols, D width, V symbols.
@@ -29,7 +29,7 @@ UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that no text has
 class ParallelOptions(WithTranscript):
     """What most parallel decoders' options begin with."""
 
-    glancing: Ratios = (0.0, 0.0)  # times the missed symbols: target symbols that are shown in training
+    glancing: Ratios = (0.0, 0.0)  # share of wrongly predicted symbols revealed in training, at start and end
 
 
 def uniform_copy(states: States, lengths: Tensor, most: int = 0) -> tuple[Tensor, Tensor]:
@@ -38,7 +38,7 @@ def uniform_copy(states: States, lengths: Tensor, most: int = 0) -> tuple[Tensor
     Args:
         states: the encoder's output, B sentences.
         lengths: (N,) int64, C of each row.
-        most: no length is larger; 0 if unknown. It is C where the largest length would be waited for.
+        most: no length is larger; 0 if unknown. It is C where the largest length would need a device synchronisation.
 
     Returns:
         (N,C,D) and mask (N,C).
@@ -60,7 +60,7 @@ class Parallel(Strategy):
     """A strategy whose decoder sees all positions of an input that is copied from the source."""
 
     options: ParallelOptions
-    never: ClassVar[tuple[int, ...]] = UNREADABLE  # symbols that are not written
+    never: ClassVar[tuple[int, ...]] = UNREADABLE  # symbols that are never predicted
 
     @abstractmethod
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
@@ -86,7 +86,7 @@ class Parallel(Strategy):
         states = model.encode(batch)
         memory = model.prepare(states)
         most = self.options.most_positions(states.mask.size(1)) or batch.target.size(1)
-        vectors, mask = self.copied(model, memory, batch, self.decoder_length(states, batch), most)
+        vectors, mask = self.decoder_inputs(model, memory, batch, self.decoder_length(states, batch), most)
         symbols, revealed = self.glance(model, memory, batch, vectors, mask)
         hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
         own = self.own_loss(model, memory, batch, hidden, mask, revealed)
@@ -100,7 +100,7 @@ class Parallel(Strategy):
                              constraint=constraint if options.constraint else None)
         return self.auxiliaries.annotated(found, states)
 
-    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+    def decoder_inputs(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
                ) -> tuple[Tensor, Tensor]:
         """The decoder's input (N,C,D) for rows of `lengths` (N,), and its mask (N,C); `most` as of `uniform_copy`."""
         return uniform_copy(memory.states, lengths, most)
@@ -115,9 +115,9 @@ class Parallel(Strategy):
                revealed: Tensor | None = None) -> Tensor:
         """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C), if any, in their place where `revealed`."""
         if symbols is not None and revealed is not None:
-            shown = model.look_up(symbols.clamp(min=0))
-            vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
-        return model.decode(model.place(vectors), mask.unsqueeze(1), memory)[0]
+            targets = model.embed_symbols(symbols.clamp(min=0))
+            vectors = torch.where(revealed.unsqueeze(2), targets.to(vectors.dtype), vectors)
+        return model.decode(model.add_positions(vectors), mask.unsqueeze(1), memory)[0]
 
     def output_log_probs(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
         """(N,C,V) float32 log-probabilities of the symbols that an output may have."""
@@ -130,10 +130,10 @@ class Parallel(Strategy):
 class Aligned(Parallel):
     """A parallel decoder whose guide, where it has one, reads the source positions that each symbol is tied to."""
 
-    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+    def decoder_inputs(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
                ) -> tuple[Tensor, Tensor]:
-        """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
-        vectors, mask = super().copied(model, memory, batch, lengths, most)
+        """Decoder inputs; with a guide, only its features, zero after the target."""
+        vectors, mask = super().decoder_inputs(model, memory, batch, lengths, most)
         if model.reads:
             guided, known = cast("GuidedSeq2Seq", model), cast("GuidedMemory", memory)  # as `reads` says
             focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]

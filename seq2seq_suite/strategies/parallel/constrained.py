@@ -71,8 +71,8 @@ def exact_lengths(constraint: Constraint | None, batch: Batch) -> Tensor | None:
 def _up_to_end(symbols: Tensor, gained: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
     found = []
     for row, gains, length in zip(symbols.tolist(), gained.tolist(), lengths.tolist(), strict=True):
-        written = cut_at_end(row[:length])
-        found.append((written, sum(gains[: min(len(written) + 1, length)]), END in row[:length]))
+        output = cut_at_end(row[:length])
+        found.append((output, sum(gains[: min(len(output) + 1, length)]), END in row[:length]))
     return found
 
 

@@ -27,7 +27,7 @@ from seq2seq_suite.search.ctc_beam import ctc_beam
 from seq2seq_suite.search.ctc_prefix_scores import collapse
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary_losses import Transcript
-from seq2seq_suite.strategies.ctc_head import positions_needed, written
+from seq2seq_suite.strategies.ctc_head import path_symbols, positions_needed
 from seq2seq_suite.strategies.parallel.base import Parallel, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.parallel.bigram_loss import AgreementOptions, agreement_weights, collapsed_disagreement
 from seq2seq_suite.strategies.parallel.log_probs import gather_log_probs
@@ -76,7 +76,7 @@ class Ctc(Parallel):
                  revealed: Tensor) -> Loss:
         """-log p(y | x), and the expected disagreement, whatever was revealed."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        scores, _, _ = gather_log_probs(model, hidden, memory, written(target), mask)
+        scores, _, _ = gather_log_probs(model, hidden, memory, path_symbols(target), mask)
         paths, weights = (scores, mask.sum(1), target, lengths), {"ctc_target": 1.0}
         sums: dict[str, Tensor] = {}
         transcript = self.auxiliaries["ctc"] if "ctc" in self.auxiliaries and "ctc" in batch.auxiliary else None
@@ -96,7 +96,7 @@ class Ctc(Parallel):
                   ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
-        scores, likeliest, _ = gather_log_probs(model, hidden, memory, written(target), mask)
+        scores, likeliest, _ = gather_log_probs(model, hidden, memory, path_symbols(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
@@ -110,7 +110,7 @@ class Ctc(Parallel):
             logits[..., list(self.never)] = NEVER
             return [ranked(ctc_beam(row[inside], width, self.language), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
-        # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
+        # After a row's positions comes the blank, symbol 0 with score 0.
         blank = torch.zeros_like(limit).unsqueeze(1)
         _, path, gained = gather_log_probs(model, hidden, memory, blank, mask, never=self.never)
         found = collapse(path, gained)

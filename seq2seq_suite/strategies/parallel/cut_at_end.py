@@ -83,7 +83,8 @@ class CutAtEnd(Aligned):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
-        vectors, mask = self.copied(model, memory, batch, torch.minimum(self.decoder_length(states, batch), limit))
+        lengths = torch.minimum(self.decoder_length(states, batch), limit)
+        vectors, mask = self.decoder_inputs(model, memory, batch, lengths)
         hidden = self.hidden(model, memory, vectors, mask)
         scores, lengths = self.output_log_probs(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
@@ -92,7 +93,7 @@ class CutAtEnd(Aligned):
 
 
 def _places(*masks: Tensor) -> list[Tensor]:
-    """(P,) int64 for each of several masks of one shape: where it is True; a device is waited for once in all."""
+    """(P,) int64 for each of several masks of one shape: where it is True; one device synchronisation in all."""
     found = torch.stack(masks).flatten(1)
     in_order = (~found).to(torch.uint8).argsort(dim=1, stable=True)  # those that are True come first
     return [row[:count] for row, count in zip(in_order, found.sum(1).tolist(), strict=True)]

@@ -189,15 +189,15 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
     here = torch.zeros_like(vertices)
     rows = torch.arange(here.size(0), device=here.device)
     total, last = gained[:, 0].clone(), vertices - 1
-    written = [symbols[:, 0]]
+    output = [symbols[:, 0]]
     for step in range(1, links.size(1)):
         there = torch.where(here == last, here, (links[rows, here] + gained).argmax(1))
         total += torch.where(here == last, 0.0, links[rows, here, there] + gained[rows, there])
-        written.append(torch.where(here == last, END, symbols[rows, there]))
+        output.append(torch.where(here == last, END, symbols[rows, there]))
         here = there
         if step % sync_interval(here.device) == 0 and bool((here == last).all()):
             break
-    found = [cut_at_end(row) for row in torch.stack(written, 1).tolist()]
+    found = [cut_at_end(row) for row in torch.stack(output, 1).tolist()]
     return [[Hypothesis(row[: most - 1], score, complete=len(row) < most)]
             for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)]
 
@@ -219,8 +219,8 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
     inner = emissions.index_fill(2, torch.tensor([END], device=limit.device), float("-inf"))
     inner[rows, last] = float("-inf")  # only the last vertex emits END, and nothing else
     tried = inner.topk(min(2 * beams, inner.size(2)), 2).indices.flatten(1).sort(1).values  # (B,K)
-    written = inner.gather(2, tried.unsqueeze(1).expand(-1, inner.size(1), -1)).exp()  # (B,C,K)
-    written[:, :, 1:].masked_fill_((tried[:, 1:] == tried[:, :-1]).unsqueeze(1), 0.0)
+    emitted = inner.gather(2, tried.unsqueeze(1).expand(-1, inner.size(1), -1)).exp()  # (B,C,K)
+    emitted[:, :, 1:].masked_fill_((tried[:, 1:] == tried[:, :-1]).unsqueeze(1), 0.0)
     follow = links.exp()
     standing = emissions.new_zeros(sentences, beams, emissions.size(1))  # (B,k,C)
     standing[:, 0, 0] = 1.0
@@ -235,10 +235,10 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
         found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
         finished = finished.merge(found, history, torch.ones_like(found, dtype=torch.bool))
         largest = totals.amax(1, keepdim=True).clamp(min=NEVER)  # finite if all of a row's prefixes have ended
-        mass = (totals - largest).exp().unsqueeze(2) * (standing @ written)  # (B,k,K)
+        mass = (totals - largest).exp().unsqueeze(2) * (standing @ emitted)  # (B,k,K)
         place = mass.flatten(1).topk(beams, 1).indices
         beam, column = place // mass.size(2), place % mass.size(2)
-        spoken = written.gather(2, column.unsqueeze(1).expand(-1, written.size(1), -1)).transpose(1, 2)  # (B,k,C)
+        spoken = emitted.gather(2, column.unsqueeze(1).expand(-1, emitted.size(1), -1)).transpose(1, 2)  # (B,k,C)
         standing = (standing[rows.unsqueeze(1), beam] * spoken) @ follow
         gained = standing.sum(2)
         standing = standing / gained.clamp(min=torch.finfo(gained.dtype).tiny).unsqueeze(2)

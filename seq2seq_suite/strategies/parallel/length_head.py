@@ -95,13 +95,13 @@ class LengthHead(Aligned):
         return {"cross_entropy": symbols_before_end(batch).sum().clamp(min=1), "length": batch.target.size(0)}
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
-        """The target's own length; an empty one has a position that counts for nothing."""
+        """The target's own length; an empty one has one position, which does not count."""
         return symbols_before_end(batch).clamp(min=1)
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """Cross-entropy of the symbols that were not revealed, and of the length."""
-        asked = (by_place(batch, mask) >= 0) & ~revealed
+        asked = (targets_by_position(batch, mask) >= 0) & ~revealed
         target, smoothing = batch.target[:, : hidden.size(1)], self.options.label_smoothing
         sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
                 "length": self.head.loss(memory.states, symbols_before_end(batch))}
@@ -110,7 +110,7 @@ class LengthHead(Aligned):
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t."""
-        return by_place(batch, mask), likeliest(model, memory, batch, hidden, mask)
+        return targets_by_position(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
@@ -119,7 +119,7 @@ class LengthHead(Aligned):
         if lengths is None:
             lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
             lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
-        vectors, mask = self.copied(model, memory, batch, lengths.flatten())
+        vectors, mask = self.decoder_inputs(model, memory, batch, lengths.flatten())
         scores = self.predict_symbols(model, memory, vectors, mask, options)
         candidates = []
         for place, length in enumerate(lengths.unbind(1)):
@@ -138,7 +138,7 @@ class LengthHead(Aligned):
         return self.output_log_probs(model, memory, self.hidden(model, memory, vectors, mask))
 
 
-def by_place(batch: Batch, mask: Tensor) -> Tensor:
+def targets_by_position(batch: Batch, mask: Tensor) -> Tensor:
     """(B,C) the target without END, -1 behind it; mask (B,C)."""
     place = torch.arange(mask.size(1), device=mask.device)
     return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)

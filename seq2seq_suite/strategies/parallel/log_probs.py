@@ -31,7 +31,7 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
         (N,C,K) float32, (N,C) int64 and that symbol's log p (N,C) float32, from which nothing is learned; all 0
         where the mask is False.
     """
-    packs = mask.device.type == "cpu"  # elsewhere the number of real positions would be waited for
+    packs = mask.device.type == "cpu"  # elsewhere the number of real positions would need a synchronisation
     asked = places(mask) if packs else torch.arange(mask.numel(), device=mask.device)
     symbols = symbols.index_select(0, asked // mask.size(1))
     found = model.gather_log_probs(hidden, memory, asked, symbols, never=never)

@@ -1,4 +1,4 @@
-"""All symbols in parallel, then the least likely ones again, several times."""
+"""Mask-predict: all symbols in parallel, then the least probable ones again, several times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.base import WithTranscript
 from seq2seq_suite.strategies.by_length import ByLength
 from seq2seq_suite.strategies.parallel.glancing import random_part
-from seq2seq_suite.strategies.parallel.length_head import LengthHead, by_place
+from seq2seq_suite.strategies.parallel.length_head import LengthHead, targets_by_position
 
 
 class MaskPredictOptions(ByLength, WithTranscript):
-    """All symbols in parallel, then the least likely ones again, `search.iterations` times in all."""
+    """All symbols in parallel, then the least probable ones again, `search.iterations` passes in all."""
 
     kind: Literal["mask_predict"] = "mask_predict"
     label_smoothing: Fraction = 0.0  # probability spread over all symbols
@@ -27,10 +27,10 @@ class MaskPredictOptions(ByLength, WithTranscript):
 
 
 class MaskPredict(LengthHead):
-    """A length head's decoder, learned with a random part of the target in the input, and written in several passes.
+    """A length head's decoder, trained with a random part of the target in the input, and decoded in several passes.
 
     Of T symbols n are hidden in training, n uniform in 1 to T. In decoding all are hidden at first; pass i of I writes
-    the hidden ones, then hides the T (I - i) / I least likely of all again.
+    the hidden ones, then hides the T (I - i) / I least probable of all again.
 
     Source: Ghazvininejad et al. 2019, sections 2.2 and 3.
     Differs: a hidden position's input is the copied source, not the embedding of a mask symbol.
@@ -42,7 +42,7 @@ class MaskPredict(LengthHead):
     def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """All but a random number of symbols; in evaluation half of them, always the same."""
-        symbols = by_place(batch, mask)
+        symbols = targets_by_position(batch, mask)
         asked = symbols >= 0
         count = asked.sum(1)
         if not self.training:
@@ -52,7 +52,7 @@ class MaskPredict(LengthHead):
 
     def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
                         ) -> Tensor:
-        """Written and rewritten in `iterations` passes: the scores with which each position was written last."""
+        """Decodes in `iterations` passes; the scores are those of each position's last prediction."""
         known, lengths = torch.zeros_like(mask), mask.sum(1)
         symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
         for step in range(1, options.iterations + 1):

@@ -195,7 +195,7 @@ def test_a_guided_decoder_reads_exactly_the_words_of_each_tag(make_model, make_p
     batch = collate(task.encode([Example(example.source) for example in examples]), "parsing")
     memory = model.prepare(model.encode(batch))
     lengths = task.constraint().lengths(batch)
-    given, mask = strategy.copied(model, memory, batch, lengths.repeat_interleave(2))
+    given, mask = strategy.decoder_inputs(model, memory, batch, lengths.repeat_interleave(2))
     first, second = model.guide.project.weight.chunk(2)
     for row, example in enumerate(examples):
         words = memory.states.values[row, 1:]
