@@ -17,12 +17,12 @@ PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "search/step.py", "search/beam.py",
                  "strategies/parallel/base.py", "strategies/parallel/length_head.py")
-STUDENTS_LINES = 2_319  # with all that they import; to fall to 1,900
+STUDENTS_LINES = 2_365  # with all that they import; to fall to 1,900
 OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 16_740, "pages": 1_479, "lab": 6_898}
+MOST_CODE = {"house": 16_968, "pages": 1_482, "lab": 6_899}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

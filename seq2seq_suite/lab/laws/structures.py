@@ -300,8 +300,7 @@ def task_symbols(student: Student) -> None:
     for answer in _examples(student)[1]:
         symbols = list(student.call("write_answer", answer))
         if not symbols or not all(isinstance(one, str) and one and not re.search(r"\s", one) for one in symbols):
-            raise Broken(f"write_answer({repr_short(answer)}) gives {repr_short(symbols)}, expected strings without "
-                         "blanks",
+            raise Broken(f"write_answer({repr_short(answer)}) gives {repr_short(symbols)}, expected no blanks",
                          f"write_answer({repr_short(answer)}) 给出 {repr_short(symbols)}：应为不含空白的字符串")
         if {"BEGIN", "END", "PAD"} & set(symbols):
             raise Broken("BEGIN, END and PAD are added by the suite", "BEGIN、END、PAD 由本套件添加")
