@@ -38,7 +38,7 @@ def test_sizes_lengths_plan_and_costs_are_told(folder):
     assert rows["planned"].startswith("20 updates of 1 batch") and "epochs" in rows["planned"]
     assert "% of them padding" in rows["batches an epoch"]
     assert "front-end" in rows["parameters"] and "optimiser" in rows["memory of a step"]
-    assert re.search(r"\), beside [\d,]{3,} MiB of Python, PyTorch and these data$", rows["memory of a step"])
+    assert re.search(r"\), plus [\d,]{3,} MiB for Python, PyTorch and these data$", rows["memory of a step"])
     shares = [int(share) for share in re.findall(r"(\d+) %", rows["parameters"])]
     assert len(shares) > 2 and 95 <= sum(shares) <= 105
     assert rows["targets against the constraint"] == rows["targets longer than the limit"] == "none"
