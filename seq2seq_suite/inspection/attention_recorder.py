@@ -50,7 +50,7 @@ class Attending(Watched):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Collect weights in the block; the model is itself again behind it, and its outputs are the same."""
+        """Collect weights within the block; restores the model on exit, and does not change outputs."""
         with ExitStack() as stack:
             for part, module in attentions(self.model):
                 stack.callback(vars(module).update, vars(module).copy())
@@ -59,7 +59,7 @@ class Attending(Watched):
             yield
 
     def _collecting(self, part: str, plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Weights are what attention, a mean of values, makes of the identity matrix in place of the values."""
+        """The weights are the output of attention for the identity matrix as values."""
         def attend(query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Tensor:
             one = torch.eye(key.size(2), dtype=key.dtype, device=key.device)
             self.seen[-1][part].append(plain(query, key, one.expand(*key.shape[:2], -1, -1), *others).float())

@@ -61,11 +61,11 @@ class Watched:
 
 @torch.no_grad()  # the path through a graph is found by derivatives, which inference mode forbids
 def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
-    """Decode an example and tell how.
+    """Decode an example, and record how.
 
     Returns:
         `kind` of the strategy and `milliseconds`, the whole time, the encoder's too. As far as the strategy has them:
-        `passes`, each with `milliseconds` from the beginning to its end, `symbols` and which of them it has `written`
+        `passes`, each with `milliseconds` from the beginning to its end, `symbols`, and `written`, which of them are new
         (left to right a pass has the one new symbol); `frames` of CTC, [symbol, p], the blank an empty symbol; `graph`
         with `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`,
         chosen first.
@@ -101,17 +101,17 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         cells = likeliest(names, scores)
         if strategy.positions_are == "frames":
             return {**result, "frames": cells}
-        written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
-        path = (written[0] >= 0).nonzero().flatten().tolist()
+        aligned, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
+        path = (aligned[0] >= 0).nonzero().flatten().tolist()
         return {**result, "graph": {"vertices": cells, "path": path}}
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
               in rewritten(strategy, learner.model, model.passes, row)]
-    if len(passes) == 1:  # what a constraint or the first END made of it
+    if len(passes) == 1:  # after a constraint, or cut at the first END
         passes = [(list(best.symbols), [True] * len(best.symbols))]
-    result["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
-                      for (symbols, written), at in zip(passes, times, strict=True)]
+    result["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": new}
+                      for (symbols, new), at in zip(passes, times, strict=True)]
     return {**result, "predicted_length": lengths[row]} if strategy.predicts_length else result
 
 

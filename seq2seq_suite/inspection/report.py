@@ -89,7 +89,7 @@ def inspect_split(run: RunDirectory, loaded: LoadedRun, name: str, examples: Seq
         with torch.random.fork_rng(devices=[]):
             found = inspected(run, loaded, name, examples)
     except Exception as error:
-        run.log(f"inspection of {name}: not written, {type(error).__name__}: {error}")
+        run.log(f"inspection of {name} failed: {type(error).__name__}: {error}")
         return
     folder = run.path / "inspection"
     folder.mkdir(exist_ok=True)
@@ -159,7 +159,7 @@ def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> li
 
 
 def _packed(weights: Tensor, part: str, source: list[str], target: list[str], *, ahead: bool) -> dict[str, Any]:
-    """Attention (layers,H,T,S) as bytes; where symbols are written `ahead` the decoder reads BEGIN and all but one."""
+    """Attention (layers,H,T,S) as bytes; with `ahead` the decoder reads BEGIN and all symbols but the last."""
     layers, heads, rows, columns = weights.shape
     read = [SPECIALS[BEGIN], *target[:-1]] if ahead else target
     return {"layers": layers, "heads": heads, "rows": rows, "columns": columns,

@@ -64,7 +64,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
     """How the decoder, in evaluation mode, sees an item's best hypothesis; without weights if there are too many."""
     strategy, options, model = predictor.learner.strategy, predictor.options, Attending(predictor.model)
     batch = collate([item], predictor.task.name).to(predictor.device)
-    written: Sequence[int] = ()
+    output: Sequence[int] = ()
     pieces: Sequence[Piece] = ()
     heads = sum(module.num_heads for _, module in attentions(predictor.model))
     longest = max(len(item.source), len(item.target), len(best.symbols))
@@ -72,20 +72,20 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
         if strategy.in_parallel or "objects" in strategy.writes:
             strategy.generate(model.as_model, batch, options=options, limit=predictor.limits(batch),
                               constraint=predictor.constraint())
-        elif options.ctc_weight == 1.0:  # the decoder says nothing
+        elif options.ctc_weight == 1.0:  # the decoder is not used
             strategy.encode_source(model.as_model, batch)
         elif isinstance(strategy, Autoregressive) and "continuations" in strategy.writes and not batch.given.all():
-            written, pieces = _read_text(strategy, model.as_model, batch)
+            output, pieces = _read_text(strategy, model.as_model, batch)
         else:
-            written, pieces = _read_steps(predictor, model.as_model, batch, best)
+            output, pieces = _read_steps(predictor, model.as_model, batch, best)
     row, length = 0, None
     if isinstance(strategy, Parallel) and (real := model.passes[-1].mask) is not None:
-        row, length, written, pieces = _read_parallel(strategy, model, real, batch, best)
+        row, length, output, pieces = _read_parallel(strategy, model, real, batch, best)
     elif "objects" in strategy.writes:  # of each slot the class
-        written = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
+        output = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
     sources, heads = int(model.states.mask.sum()), strategy.auxiliaries
     frames = heads["ctc"].head(model.states)[0, :sources] if "ctc" in heads else None
-    return Reading(tuple(written), sources, model.of_sentence(
+    return Reading(tuple(output), sources, model.of_sentence(
         last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
 
 
@@ -134,8 +134,8 @@ def _read_parallel(strategy: Parallel, model: Attending, mask: Tensor, batch: Ba
     places = list(enumerate(path[0].tolist()))
     symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
                in zip(places, scores.argmax(1).tolist(), strict=True)]
-    written = [(place, symbol) for place, symbol in places if symbol >= 0]
+    output = [(place, symbol) for place, symbol in places if symbol >= 0]
     if strategy.positions_are == "frames":  # of each run of one symbol the most probable place
-        runs = [(symbol, list(run)) for symbol, run in groupby(written, key=lambda one: one[1]) if symbol != BLANK]
-        written = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
-    return row, length, symbols, [(place, symbol, scores[place]) for place, symbol in written]
+        runs = [(symbol, list(run)) for symbol, run in groupby(output, key=lambda one: one[1]) if symbol != BLANK]
+        output = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
+    return row, length, symbols, [(place, symbol, scores[place]) for place, symbol in output]

@@ -31,7 +31,7 @@ class Greedy:
         over: (N,) bool, which have ended.
         alive: (N,) the items that they stand for.
         limit: (B,) the longest outputs.
-        outputs, totals: (B,L) symbols and (B,) their summed log-probabilities, written over.
+        outputs, totals: (B,L) symbols and (B,) their summed log-probabilities, overwritten.
     """
 
     rows: Rows

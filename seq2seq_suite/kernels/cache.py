@@ -49,8 +49,8 @@ class KeysValues:
     def extend(self, both: Tensor) -> KeysValues:
         """With further keys and values (2,B,H,T,E). Room is doubled when it runs out.
 
-        They are written into room shared with `self`: to continue one past in two ways, `select` from it. Where
-        gradients are kept, nothing is written over.
+        They are stored in memory shared with `self`: to continue one past in two ways, `select` from it. Where
+        gradients are kept, nothing is overwritten.
         """
         length, room = self.length + both.size(3), self.room
         if torch.is_grad_enabled():
@@ -62,7 +62,7 @@ class KeysValues:
         return KeysValues(room, length)
 
     def first(self, length: int) -> KeysValues:
-        """Without the positions from `length` on, whose room is written over."""
+        """Without the positions from `length` on, whose memory is overwritten."""
         return KeysValues(self.room, length)
 
     def select(self, rows: Tensor) -> KeysValues:

@@ -46,7 +46,7 @@ class Past(PerRow):
 
     Args:
         sentences: (N,) int64, that of its source in the memory.
-        blocks: for each of T positions keys and values of all layers (rows,L,2,D), which are never written over.
+        blocks: for each of T positions keys and values of all layers (rows,L,2,D), which are never overwritten.
         origins: for each of them the rows (int64) behind which those of the next block, or the N, come; None: the same.
     """
 

@@ -158,7 +158,7 @@ def _padded(memory: Memory, length: int) -> Memory:
 
 
 def search(stepper: Stepper, state: Going, longest: int) -> Going | None:
-    """The search's end, by captured steps; its tensors are written over by the next. None where capture fails."""
+    """The search's end, by captured steps; the next one overwrites its tensors. None where capture fails."""
     capacity, step, interval = _SIZES, 0, sync_interval(state.over.device)
     while True:
         graph = _graph_for(stepper, state, capacity)
@@ -211,7 +211,7 @@ class _Graph(Generic[Going]):
         after = self.state.whole_step(stepper, self.step)
         pairs = [(old, new) for old, new in zip(_tensors(self.state), _tensors(after), strict=True) if old is not new]
         kept = {old.untyped_storage().data_ptr() for old in _tensors(self.state)}
-        # A state's part may be another one's value before: it is read before that is written over.
+        # A state's part may be another one's value before: it is read before it is overwritten.
         pairs = [(old, new.clone() if new.untyped_storage().data_ptr() in kept else new) for old, new in pairs]
         for old, new in pairs:
             old.copy_(new)
@@ -248,7 +248,7 @@ class _Behind:
 
 @dataclass(frozen=True)
 class _Room(KeysValues):
-    """Keys and values of fixed size, written over; `length` (1,) is a tensor, counted elsewhere."""
+    """Keys and values of fixed size, overwritten; `length` (1,) is a tensor, counted elsewhere."""
 
     length: Tensor
 

@@ -57,10 +57,10 @@ def library() -> ctypes.CDLL:
             about = _compile(compiler, file)
     except OSError as error:
         raise ConfigError(f"search.compile true: {file.parent} cannot be made: {error.strerror}",
-                          expected="a folder for caches that can be written",
+                          expected="a writable folder for caches",
                           remedy="set XDG_CACHE_HOME to one, or search.compile=false") from None
     if about.returncode or not file.exists():
-        said = about.stderr.strip()[:300] or "it writes nothing"
+        said = about.stderr.strip()[:300] or "it prints nothing"
         raise ConfigError(f"search.compile true: {shlex.join(compiler)} fails: {said}",
                           expected="GCC or Clang with OpenMP", remedy=remedy)
     found = ctypes.CDLL(str(file))

@@ -129,7 +129,7 @@ def _compute_type(hidden: Tensor) -> torch.dtype:
 def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
     """Which rows, their logits (n,V) float32 and, where those were multiplied in another type, room for them in it.
 
-    Both are written over for the next rows.
+    Both are overwritten for the next rows.
     """
     count, symbols = hidden.size(0), weight.size(0)
     rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))

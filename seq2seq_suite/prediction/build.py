@@ -103,7 +103,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def compile_layers(learner: nn.Module, device: torch.device) -> None:
-    """Let torch.compile fuse what the layers of encoder and decoder compute in training.
+    """Compile the layers of encoder and decoder for training by torch.compile.
 
     Raises:
         ConfigError: the device is no GPU.

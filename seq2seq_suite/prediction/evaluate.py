@@ -39,7 +39,7 @@ def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: M
 
 def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
            predictions: Sequence[Any | None]) -> Score:
-    """Score and judge predictions; write them, the score's details and what a page draws to `predictions/NAME.*`."""
+    """Score and judge predictions; write them, the score's details and the pages' drawings to `predictions/NAME.*`."""
     presentation = task.presentation
     score = with_metrics(task, task.score_examples(predictions, examples), predictions,
                          [example.reference for example in examples])
@@ -108,7 +108,7 @@ def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any |
              encoded: Sequence[Encoded]) -> dict[str, float]:
     """Percent of outputs that fail, independent of the metric.
 
-    invalid: no prediction could be read. empty: END came first. truncated: the length limit forced the end.
+    invalid: the output could not be parsed. empty: no symbol but END. truncated: the length limit forced the end.
     repeated: one to four symbols occur three or more times in a row, more often than in the reference.
     """
     best = [found[0] if found else None for found in hypotheses]

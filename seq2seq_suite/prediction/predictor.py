@@ -1,4 +1,4 @@
-"""A model with what is needed to predict: task, search, constraint, device."""
+"""A model ready to predict: with task, search, constraint and device."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Predictor:
 
 
 def defined_means(losses: Mapping[str, float]) -> dict[str, float]:
-    """Mean losses by name, NaN for those of targets that all were `too_long`, which are means of nothing.
+    """Mean losses by name, NaN for those of targets that all were `too_long`, which have no mean.
 
     >>> defined_means({"ctc_target": 0.0, "too_long": 1.0, "ctc": 2.0}), defined_means({"paths": 3.0, "too_long": 0.5})
     ({'ctc_target': nan, 'too_long': 1.0, 'ctc': 2.0}, {'paths': 3.0, 'too_long': 0.5})

@@ -30,7 +30,8 @@ class GradientBalance:
         weights: task -> w_t, which is in its loss already.
 
     Attributes:
-        norms: task -> w_t n_t, what a checkpoint keeps; () in float64 on the gradients' device, which nobody waits for.
+        norms: task -> w_t n_t, kept in checkpoints; () in float64, on the gradients' device to avoid a
+            synchronisation.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], shared: Sequence[nn.Parameter], *, exponent: float,

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to continue bit for bit, written so that no crash can damage them.
+"""Checkpoints: all that a run needs to continue bit for bit, written atomically.
 
 `checkpoints/step-N/` holds `model.safetensors` (the weights to use: averaged ones where averaging is on),
 `training.safetensors` (weights in training, optimiser, random state) and `state.json` (format, place in the data,
@@ -124,20 +124,20 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
     """Write a folder of tensors, with facts and the files' sizes and hashes in `state.json`, in one atomic rename."""
     with naming(final):
         final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
-        _replace(final, _written(final.with_name(f".{final.name}.partial"), files, facts))
+        _replace(final, _write(final.with_name(f".{final.name}.partial"), files, facts))
         to_disk(final.parent)
 
 
-def _written(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
+def _write(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
     """A new folder with the files and `state.json`."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
         for name, tensors in files.items():
             save_file(tensors, partial / name)
-        written = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)}
-                   for name in files}
-        (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": written}, indent=1))
+        hashes = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)}
+                  for name in files}
+        (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": hashes}, indent=1))
         for path in partial.iterdir():
             to_disk(path)
     except BaseException as error:
@@ -309,7 +309,7 @@ def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _read_state(path: Path) -> tuple[Progress, dict[str, list[str]]]:
-    """Progress of a checkpoint whose files are whole, and what updated which parameters; raises DataError."""
+    """Progress of a checkpoint, after checking its hashes, and its parameters by optimizer; raises DataError."""
     state = check_files(path, (MODEL, TRAINING))
     progress = {key: value for key, value in state.progress.items() if value is not None}
     place = {"expected": WRITTEN, "remedy": other_checkpoints(path)}
@@ -317,7 +317,7 @@ def _read_state(path: Path) -> tuple[Progress, dict[str, list[str]]]:
 
 
 def _of_older(path: Path) -> dict[str, list[str]]:
-    """What updated which parameters, by the names of its state: version 0.1.0 wrote nothing else."""
+    """Parameters by optimizer, from the names of the optimizers' state, as in version 0.1.0."""
     kinds, found = {"exp_avg": "adamw", "momentum_buffer": "muon"}, {}
     with safe_open(path, "pt") as file:
         for key, _, name in (one.removeprefix("optimizer.").partition(".") for one in file.keys()):  # noqa: SIM118

@@ -50,7 +50,7 @@ def watched(progress: Progress, metric: str) -> str:
 
 
 def constancy(progress: Progress, metric: str, *, ended: bool = False) -> str:
-    """What to say of a metric that does not move: at the third validation, or at the end; empty for nothing."""
+    """A warning about a metric that stays constant, at the third validation or at the end; else empty."""
     times = progress.equal_validations
     if times < 2 or (times == _SAID_AT) == ended:
         return ""
@@ -72,7 +72,7 @@ def validation_loss(figures: Mapping[str, float]) -> float:
 
 
 def is_better(figure: float, best: float, *, higher_is_better: bool) -> bool:
-    """True if `figure` beats `best`; NaN beats nothing and is beaten by all."""
+    """True if `figure` beats `best`; NaN is worse than any number."""
     if figure != figure:
         return False
     return best != best or (figure > best if higher_is_better else figure < best)

@@ -101,7 +101,7 @@ class Trainer:
                 "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1)}
 
     def resume(self) -> None:
-        """Continue from the newest valid checkpoint, if there is one; print what was done."""
+        """Continue from the newest valid checkpoint, if there is one; print the result."""
         parts = self._to_save()
         found, complaints = checkpoint.load_newest(self.run.checkpoints, *parts) if self.ranks.is_first else (None, [])
         found = self.ranks.first(found)
@@ -274,8 +274,8 @@ class Trainer:
         for (update, rows, _), value in zip(unchecked, values, strict=True):
             if not math.isfinite(value):
                 origins = [self.origins[row] for row in rows]
-                shown = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
-                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {shown}. "
+                first = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
+                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {first}. "
                                f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
                                f"training.warmup_updates or training.precision=float32 usually helps.")
 

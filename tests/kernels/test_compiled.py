@@ -147,7 +147,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp
 
 @pytest.mark.parametrize("compiler, told", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
                                             ("false", "fails"),
-                                            ("true", "fails: it writes nothing"), (" ", "no C\\+\\+ compiler")])
+                                            ("true", "fails: it prints nothing"), (" ", "no C\\+\\+ compiler")])
 def test_a_machine_without_a_compiler_is_told_what_to_do(monkeypatch, compiler, told):
     monkeypatch.setenv("CXX", compiler)
     with pytest.raises(ConfigError, match=told) as error:

@@ -104,7 +104,7 @@ def collapse_pure(student: Student) -> None:
 LENGTHS = (6, 4)
 
 
-def _written() -> tuple[Tensor, Tensor]:
+def _predicted() -> tuple[Tensor, Tensor]:
     """Probabilities no two of which are equal, and the mask."""
     return (torch.randperm(12).view(2, 6) + 1) / 13, real(LENGTHS)
 
@@ -113,7 +113,7 @@ def _written() -> tuple[Tensor, Tensor]:
      says_zh="重新隐藏 n (I - i) / I 个符号")
 def hide_counts(student: Student) -> None:
     for iteration in range(1, 4):
-        confidence, mask = _written()
+        confidence, mask = _predicted()
         hidden = student.call("hide", confidence, mask, iteration, 4) & mask
         near(hidden.sum(1), torch.tensor([length * (4 - iteration) // 4 for length in LENGTHS]),
              f"hidden after pass {iteration} of 4, of {LENGTHS[0]} and of {LENGTHS[1]} symbols",
@@ -130,7 +130,7 @@ def hide_counts(student: Student) -> None:
 
 @law("hide.least", part="hide", note="003", says="those that the model is least sure of", says_zh="隐藏最没把握的符号")
 def hide_least(student: Student) -> None:
-    confidence, mask = _written()
+    confidence, mask = _predicted()
     hidden = student.call("hide", confidence, mask, 1, 2) & mask
     for row, length in enumerate(LENGTHS):
         own, gone = confidence[row, :length], hidden[row, :length]
@@ -144,7 +144,7 @@ def hide_least(student: Student) -> None:
 
 @law("hide.padding", part="hide", kind=EDGE, note="003", says="padding is never hidden", says_zh="填充处绝不隐藏")
 def hide_padding(student: Student) -> None:
-    confidence, mask = _written()
+    confidence, mask = _predicted()
     confidence[~mask] = 1e-9
     hidden = student.call("hide", confidence, mask, 1, 2)
     if (hidden & ~mask).any():
@@ -162,4 +162,4 @@ def hide_last(student: Student) -> None:
 
 @law("hide.pure", part="hide", kind=EDGE, note="003", says="its inputs stay as they are", says_zh="输入保持原样")
 def hide_pure(student: Student) -> None:
-    unchanged(student, "hide", "confidence mask", *_written(), 1, 2)
+    unchanged(student, "hide", "confidence mask", *_predicted(), 1, 2)
