@@ -124,11 +124,11 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
     """Write a folder of tensors, with facts and the files' sizes and hashes in `state.json`, in one atomic rename."""
     with naming(final):
         final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
-        _replace(final, _write(final.with_name(f".{final.name}.partial"), files, facts))
+        _replace(final, _new_folder(final.with_name(f".{final.name}.partial"), files, facts))
         to_disk(final.parent)
 
 
-def _write(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
+def _new_folder(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
     """A new folder with the files and `state.json`."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
