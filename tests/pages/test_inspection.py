@@ -103,10 +103,10 @@ def test_focus_on_a_word_lights_what_it_looked_at_and_tells_its_probability(show
     word = page.locator("svg .word[data-side='1']").first
     word.focus()
     assert page.locator("svg .word.lit[data-side='0']").count() > 0
-    told = page.locator(".told").first
-    assert "probability" in told.inner_text() and "looked at" in told.inner_text()
+    status = page.locator(".note.status").first
+    assert "probability" in status.inner_text() and "attends to" in status.inner_text()
     word.blur()
-    assert page.locator("svg .word.lit").count() == 0 and "Hover over a word" in told.inner_text()
+    assert page.locator("svg .word.lit").count() == 0 and "Hover over a word" in status.inner_text()
 
 
 def test_focus_on_a_piece_tells_four_others(shown):
