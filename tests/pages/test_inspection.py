@@ -143,7 +143,7 @@ def test_each_decoder_shows_how_it_wrote(shown):
     assert "Left to right" in drawn[0] and "one symbol each" in drawn[0]
     assert "pass 4" in drawn[1] and "Predicted length" in drawn[1]
     assert "collapsed" in drawn[2]
-    assert "are on the path that was taken" in drawn[3]
+    assert "are on the chosen path" in drawn[3]
 
 
 def test_pieces_are_joined_to_words(shown):

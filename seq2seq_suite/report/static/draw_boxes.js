@@ -18,7 +18,7 @@ drawings.boxes = (element, {prediction, reference, shown_source: source}, {witho
     const size = 11 * unit, down = y1 < size * 1.4;
     return page.tooltip(s("g", {tabindex: 0, "aria-label": tip.replaceAll("\n", ", ")},
       s("rect", {x: x1, y: y1, width: Math.max(0, x2 - x1), height: Math.max(0, y2 - y1), fill: "transparent", style: `stroke:var(--${role}); stroke-width:${2 * unit}`, "stroke-dasharray": dash ? `${5 * unit} ${4 * unit}` : null}),
-      s("text", {x: x1 + 2 * unit, y: dash ? y2 - 4 * unit : down ? y1 + size : y1 - 3 * unit, style: `font-size:${size}px; font-weight:650; fill:var(--${role}); paint-order:stroke; stroke:var(--paper); stroke-width:${3 * unit}`}, name)), told);
+      s("text", {x: x1 + 2 * unit, y: dash ? y2 - 4 * unit : down ? y1 + size : y1 - 3 * unit, style: `font-size:${size}px; font-weight:650; fill:var(--${role}); paint-order:stroke; stroke:var(--paper); stroke-width:${3 * unit}`}, name)), tip);
   }
 
   function draw(least) {
