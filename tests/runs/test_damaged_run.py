@@ -163,7 +163,7 @@ def test_bits_that_have_flipped_in_the_best_weights_are_found_by_all_who_use_the
     beginning = ["init_parts=[encoder]", f"init_from={run}", "--output", str(tmp_path / "other")]
     for command in (["predict", str(run), "the cat"], ["evaluate", str(run)], ["run", yaml, *beginning]):
         assert cli.main(command) == 2
-        assert "model.safetensors: its contents are not what was written" in capsys.readouterr().err
+        assert "model.safetensors: its contents do not match its hash" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
 
 

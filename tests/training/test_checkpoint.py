@@ -118,7 +118,7 @@ def test_weights_are_what_was_written_or_are_refused(tmp_path, joint):
         load()
     flip(folder / "best" / "model.safetensors")
     for load in loads:
-        with pytest.raises(DataError, match=r"model\.safetensors: its contents are not what was written"):
+        with pytest.raises(DataError, match=r"model\.safetensors: its contents do not match its hash"):
             load()
 
 
