@@ -332,7 +332,7 @@ def test_what_others_made_is_never_cleared(tmp_path, capsys):
     (folder / "thesis.lock").touch()
     for words in (["--clear"], ["--keep", "0.001"]):
         assert cli.main(["cache", "--folder", str(folder), *words]) == 2
-        assert "nothing that the suite keeps" in capsys.readouterr().err
+        assert "no cache of the suite" in capsys.readouterr().err
     cache.entry(folder, "ours", lambda made: (made / "content").write_bytes(bytes(9)))
     (folder / "link").symlink_to(folder / "ours")
     (folder / "forged").mkdir()

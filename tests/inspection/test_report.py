@@ -152,5 +152,5 @@ def test_an_attention_that_cannot_be_watched_does_not_stop_a_run(tmp_path, monke
     monkeypatch.setattr("seq2seq_suite.inspection.report.read", lambda *given: 1 / 0)
     write_trees(tmp_path / "data")
     start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")
-    assert "not written, ZeroDivisionError" in (tmp_path / "run" / "log.txt").read_text()
+    assert "failed: ZeroDivisionError" in (tmp_path / "run" / "log.txt").read_text()
     assert not (tmp_path / "run" / "inspection").exists()
