@@ -65,7 +65,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
 
     Returns:
         `kind` of the strategy and `milliseconds`, the whole time with the encoder's. If the strategy has them:
-        `passes`, each with `milliseconds` from the beginning to its end, `symbols`, and `written`, which of them are new
+        `passes`, each with `milliseconds` from the beginning to its end, `symbols` and `written`, which of them are new
         (left to right a pass has the one new symbol); `frames` of CTC, [symbol, p], the blank an empty symbol; `graph`
         with `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`,
         chosen first.

@@ -49,7 +49,7 @@ def scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Sco
         with contextlib.suppress(DataError):
             return task.target.from_line(text, {"file": "prediction", "line": 0}) if text else None
 
-    if task.options.target == "trees":  # which may span lines: a task reads them from a file
+    if task.presentation.drawing == "tree":  # which may span lines: a task reads them from a file
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "predictions.txt"
             file.write_text("".join(f"{_with_tags(text, one.reference.tags())}\n"

@@ -18,13 +18,14 @@ from typing import Any
 
 import torch
 
-from tests.devices.device_cases import SEARCHED, TRAINED
-
 if __name__ == "__main__":  # doctests import this file, and what this registers cannot be taken back
+    # First of all: it replaces torch.inference_mode, with which searches are decorated when they are imported.
+    from benchmarks.pretended_device import DEVICE, NAME, MixedDevices, captured, on_the_device  # isort: skip
     from benchmarks.launches import SMALLER, counted_search, searched, trained
-    from benchmarks.pretended_device import DEVICE, NAME, MixedDevices, captured, on_the_device
     from seq2seq_suite.kernels import graphs
     from tests.support.small_run import few_rows
+
+from tests.devices.device_cases import SEARCHED, TRAINED
 
 
 def main(folder: Path) -> dict[str, dict[str, Any]]:
