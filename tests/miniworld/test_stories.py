@@ -107,12 +107,12 @@ def test_every_kind_of_question_is_asked_and_no_answer_is_always_right(asked):
 
 
 def test_splits_share_no_story_and_longer_stories_are_longer(asked):
-    stories = {split: {item.story for item in items} for split, items in asked.items()}
+    seen = {split: {item.story for item in items} for split, items in asked.items()}
     for split in stories.SPLITS:
         for other in stories.SPLITS:
-            assert split == other or not stories[split] & stories[other]
-    assert {len(story) for story in stories["train"]} == {5, 6, 7, 8}
-    assert {len(story) for story in stories["longer"]} == {10, 11, 12, 13}
+            assert split == other or not seen[split] & seen[other]
+    assert {len(story) for story in seen["train"]} == {5, 6, 7, 8}
+    assert {len(story) for story in seen["longer"]} == {10, 11, 12, 13}
 
 
 def test_a_storys_own_number_says_in_which_split_it_stands(asked):
