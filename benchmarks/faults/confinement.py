@@ -1,6 +1,6 @@
 """Keeps what a campaign starts from writing anywhere but in the campaign's own folder.
 
-The commands under test are told to write to odd places, by root perhaps, and what they do wrong must cost nothing:
+The commands under test write to odd places, by root perhaps, and what they do wrong must cost nothing:
 a device once replaced by a file stays one for everybody. Linux's Landlock takes the right to write, make, rename and
 remove from a process and all that it starts; the rest of the system can still be read.
 """

@@ -150,7 +150,7 @@ def any_file(data: Spoiled) -> Broken:
 
 
 def _wav(rate: int, channels: int, samples: bytes, *, kind: int = 1, bits: int = 16, size: int | None = None) -> bytes:
-    """A sound file whose header says what it is told to."""
+    """A sound file with a header of these values."""
     block = max(1, channels * bits // 8)
     head = struct.pack("<HHIIHH", kind, channels, rate, min(rate * block, 2**32 - 1), block % 2**16, bits)
     size = len(samples) if size is None else size

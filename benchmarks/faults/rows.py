@@ -200,7 +200,7 @@ def same_file(data: Spoiled) -> Broken:
 
 
 def wrong_place(data: Spoiled) -> Broken:
-    """A file that is not where it belongs, or that cannot be told from another."""
+    """A file that is not where it belongs, or that cannot be distinguished from another."""
     split, random = data.split(), data.random
     file = data.file(split)
     moves: dict[str, tuple[Callable[[], object], tuple[int, ...]]] = {
