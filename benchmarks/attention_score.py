@@ -39,8 +39,8 @@ def measure(arguments: argparse.Namespace, length: int) -> list[list[str]]:
                 memory[score] = worker.about["memory"]
                 for kind in PASSES:
                     rates = worker.ask({"backward": kind != PASSES[0], "seconds": arguments.seconds / BLOCKS})
-                    told = rounds[score, kind].add(rates, worker.others)
-                    print(f"{length} {score} {kind}, tokens/s: {told}", file=sys.stderr, flush=True)
+                    reported = rounds[score, kind].add(rates, worker.others)
+                    print(f"{length} {score} {kind}, tokens/s: {reported}", file=sys.stderr, flush=True)
     table = []
     for score in SCORES:
         cells = []

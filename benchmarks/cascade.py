@@ -48,10 +48,10 @@ def translate(hearing: LoadedRun, writing: LoadedRun, direct: LoadedRun, directo
     for split in direct.config.data.test_splits:
         examples = task.read(split)
         sounds = [replace(example, reference=None) for example in examples]
-        heard = [best[0][0] if best else "" for best in hearing.predict(sounds)]
+        transcripts = [best[0][0] if best else "" for best in hearing.predict(sounds)]
         # An empty transcript is not translated.
         texts = [writing.task.from_text(text or ".", origin=example.origin)
-                 for text, example in zip(heard, examples, strict=True)]
+                 for text, example in zip(transcripts, examples, strict=True)]
         hypotheses = writing.predictor.hypotheses(writing.task.encode(texts))
         predictions = writing.predictor.predictions(texts, hypotheses)
         scores[split] = record(directory, task, split, examples, predictions)

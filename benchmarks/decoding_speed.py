@@ -68,8 +68,8 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -
                     for case in CASES if "bulk" not in system else CASES[:2]:
                         rates = worker.ask({"case": case, "sentences": arguments.sentences,
                                             "seconds": arguments.seconds})
-                        told = rounds[system, case].add(rates, worker.others)
-                        print(f"batch {case[0]} beam {case[1]} {system}, sentences/s: {told}", file=sys.stderr,
+                        reported = rounds[system, case].add(rates, worker.others)
+                        print(f"batch {case[0]} beam {case[1]} {system}, sentences/s: {reported}", file=sys.stderr,
                               flush=True)
     rows = []
     for system in systems:

@@ -79,9 +79,9 @@ def main() -> None:
                 for case in CASES:
                     if turn == 0 and case[0] > 1:
                         found[engine, case] = worker.ask({"case": case, "outputs": True})
-                    told = rounds[engine, case].add(worker.ask({"case": case, "seconds": arguments.seconds}),
+                    rates = rounds[engine, case].add(worker.ask({"case": case, "seconds": arguments.seconds}),
                                                     worker.others)
-                    print(f"batch {case[0]} beam {case[1]} {engine}, sentences/s: {told}", file=sys.stderr, flush=True)
+                    print(f"batch {case[0]} beam {case[1]} {engine}, sentences/s: {rates}", file=sys.stderr, flush=True)
     rows = []
     for engine in engines:
         cells = []

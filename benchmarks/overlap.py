@@ -85,7 +85,7 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     header = ["processes", "MB of gradients", "no exchange, ms", "during the backward pass, ms", "after it, ms",
-              "of the update waited for"]
+              "exposed part of the update"]
     print("\n".join([*provenance(1, 1), "", *markdown_table(header, [])]), flush=True)
     for world in arguments.processes:
         with tempfile.TemporaryDirectory() as folder:

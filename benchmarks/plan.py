@@ -169,7 +169,7 @@ def main() -> None:
               f"activations a token, {launched:,} kernels an update; the authors' {recipe.seconds} s a step are "
               f"{100 * each / recipe.seconds / (8 * 10.6e12):.0f} % of eight P100s' 10.6 TFLOP/s")
     print()
-    header = ["model", "GPUs", "share of peak", "compute, ms a step", "exchange, ms", "of it waited for, ms",
+    header = ["model", "GPUs", "share of peak", "compute, ms a step", "exchange, ms", "exposed, ms",
               "launches, ms", "hours", "GB on a GPU"]
     print("\n".join(markdown_table(header, rows())))
 

@@ -46,8 +46,8 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, size: str, precision:
             for system in systems:
                 with Worker(MODULE, {**task, "system": system}, arguments.threads) as worker:
                     about[system] = worker.about
-                    told = rounds[system].add(worker.ask({}), worker.others)
-                print(f"{size} {precision} {system}, tokens/s: {told}", file=sys.stderr, flush=True)
+                    reported = rounds[system].add(worker.ask({}), worker.others)
+                print(f"{size} {precision} {system}, tokens/s: {reported}", file=sys.stderr, flush=True)
     operations = sum(SHAPES[size].operations(len(source), len(target)) for source, target in corpus.train)
     each = operations / sum(len(source) + len(target) for source, target in corpus.train)
     rows = []

@@ -3,7 +3,7 @@
     python scripts/babi_text.py tasks_1-20_v1-2.tar.gz --folder en-10k --output path/to/babi
 
 The context holds all statements of the story before the question, in their order; which of them support the answer
-is not told. Answers of several words (tasks 8 and 19), separated by commas there, are separated by spaces. The last
+is not given. Answers of several words (tasks 8 and 19), separated by commas there, are separated by spaces. The last
 tenth of each task's training questions becomes the validation split. The numbers of questions are checked.
 """
 

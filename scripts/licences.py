@@ -47,10 +47,10 @@ def required(names: list[str]) -> set[str]:
 
 def licence(name: str) -> str:
     """What a package's metadata say: expression, classifiers, else the first line of the licence."""
-    told = metadata(name)
-    classifiers = [one.rpartition(" :: ")[2] for one in told.get_all("Classifier") or ()
+    given = metadata(name)
+    classifiers = [one.rpartition(" :: ")[2] for one in given.get_all("Classifier") or ()
                    if one.startswith("License ::")]
-    return told.get("License-Expression") or ", ".join(classifiers) or (told.get("License") or "").partition("\n")[0]
+    return given.get("License-Expression") or ", ".join(classifiers) or (given.get("License") or "").partition("\n")[0]
 
 
 def problem(name: str, said: str, *, optional: bool) -> str:

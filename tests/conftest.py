@@ -70,7 +70,7 @@ def little_inspected() -> Iterator[None]:
 
 @pytest.fixture
 def layer_shape() -> Callable[..., LayerShape]:
-    """A factory of layer shapes, small unless told otherwise, of what a backbone says."""
+    """A factory of layer shapes, small by default, of what a backbone says."""
     def make(**changes) -> LayerShape:
         given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, **changes}
         return build_layer_shape(Backbone.model_validate(given), given.get("encoder_kernel", 0))

@@ -1,4 +1,4 @@
-"""What happens to a process at a moment of its own: it is killed, told to stop, or its disk is taken from it.
+"""What happens to a process at a moment of its own: it is killed or stopped, or its disk disappears.
 
 The moment is the n-th operation on files in the run's directory, so that a case is the same each time it is repeated,
 and every phase of a run is met in the measure in which it writes.

@@ -1,4 +1,4 @@
-"""Runs that are killed, told to stop, or started twice; resumed, they must come to what an unbroken run comes to."""
+"""Runs that are killed, stopped, or started twice; resumed, they must end as an unbroken run does."""
 
 from __future__ import annotations
 

@@ -56,14 +56,14 @@ def _run(place: Place, notes: Notes, preset: str, settings: list[str]) -> None:
     began = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        told, _ = child.communicate(timeout=max(1.0, place.end - time.monotonic()))
+        text, _ = child.communicate(timeout=max(1.0, place.end - time.monotonic()))
     except subprocess.TimeoutExpired:
         child.terminate()  # saves where it was
         child.communicate()
         notes.add(f"tasks/{preset}.yaml", "not finished", _validations(directory))
         return
     if child.returncode:
-        raise RuntimeError(next((line for line in reversed(told.splitlines()) if line.strip()), str(child.returncode)))
+        raise RuntimeError(next((line for line in reversed(text.splitlines()) if line.strip()), str(child.returncode)))
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
     figures = ", ".join(f"{split} {summary['primary_metric']} {figures[summary['primary_metric']]:.2f}"
                         for split, figures in summary["splits"].items())

@@ -65,7 +65,7 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device:
         (total / count).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         set_rate(optimizer, learning_rate(options, next(updates), 0.0))
-        if device == "cpu" and not torch.isfinite(norm):  # a GPU would be waited for, as the trainer does not
+        if device == "cpu" and not torch.isfinite(norm):  # on a GPU this would synchronise, which the trainer avoids
             raise RuntimeError("the gradient is not finite")
         optimizer.step()
         optimizer.zero_grad()

@@ -13,7 +13,7 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, truncate
 from seq2seq_suite.common.files import is_stream, naming, parse_json, stream_lines
 from seq2seq_suite.common.types import Example
 
@@ -126,7 +126,7 @@ def refuse_paths(texts: Sequence[str], run: Path) -> None:
         named = os.sep in text and (os.path.isdir(path.parent) or re.fullmatch(r"[/\w.+=~-]*", text, re.ASCII))
         if near or named:
             hint = f", did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{brief(text)} is neither a run nor a file{hint}", file=COMMAND_LINE,
+            raise ConfigError(f"{truncate(text)} is neither a run nor a file{hint}", file=COMMAND_LINE,
                               expected="runs, then inputs", remedy="correct the path; if it is a text, give it on "
                               f"standard input: echo TEXT | {PROGRAM} predict {run}")
 
@@ -183,7 +183,7 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
         except OSError as error:
             got = error.strerror
         if got:
-            raise ConfigError(f"{option} {brief(str(path), 255)}: {got}", file=COMMAND_LINE,
+            raise ConfigError(f"{option} {truncate(str(path), 255)}: {got}", file=COMMAND_LINE,
                               expected="a file in a folder that is there", remedy="choose another name")
 
 
@@ -231,7 +231,7 @@ def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) ->
         raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
                           remedy="for example the preset parsing; `tasks` lists them")
     if len(paths) > most or len(set(paths)) < len(paths):
-        raise ConfigError(f"{len(paths)} files: {brief(' '.join(map(str, paths)))}", file=COMMAND_LINE,
+        raise ConfigError(f"{len(paths)} files: {truncate(' '.join(map(str, paths)))}", file=COMMAND_LINE,
                           expected="different YAML files" if most > 1 else "one YAML file, then key=value",
                           remedy="start one after the other, with --output; write key=value without spaces")
     return paths, list(filter(is_override, arguments))
@@ -253,7 +253,7 @@ def only_overrides(arguments: Sequence[str]) -> list[str]:
 
     for argument in arguments:
         if not is_override(argument):
-            raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key=value",
+            raise ConfigError(truncate(argument), file=COMMAND_LINE, expected="key=value",
                               remedy="such as search.beam_size=4")
     return list(arguments)
 

@@ -15,7 +15,7 @@ from typer.completion import completion_init  # pyright: ignore[reportPrivateImp
 
 from seq2seq_suite.cli.arguments import short_of_memory, without_middles
 from seq2seq_suite.cli.completion import COMPLETE
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError, truncate
 from seq2seq_suite.common.files import failure
 from seq2seq_suite.common.lazy_imports import not_installed
 from seq2seq_suite.common.user_code import raised_by
@@ -65,11 +65,11 @@ def in_house_style(error: typer.BadParameter, program: str) -> ConfigError:
     path = context.command_path if context else program
     verbs = getattr(context.command, "list_commands", lambda _: ())(context) if context else ()
     if type(error).__name__ == "NoSuchOption" and (keys := _keys_named(option)):
-        return ConfigError(f"{brief(option)} is a key of the configuration", file=COMMAND_LINE,
+        return ConfigError(f"{truncate(option)} is a key of the configuration", file=COMMAND_LINE,
                            expected="key=value without dashes", remedy=" or ".join(f"{key}=VALUE" for key in keys[:4]))
     usage = " ".join([path, *context.command.collect_usage_pieces(context)]) if context else "usage as of --help"
     expected = f"one of {', '.join(verbs)}" if verbs else usage
-    return ConfigError(brief(got, 300), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
+    return ConfigError(truncate(got, 300), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
 
 
 def _keys_named(option: str) -> list[str]:

@@ -24,7 +24,7 @@ from seq2seq_suite.cli.arguments import (
 )
 from seq2seq_suite.cli.completion import runs_and_keys, splits
 from seq2seq_suite.cli.parameters import Json, OneTask, TrustCode
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, truncate
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.terminal.tables import print_json, print_summary
@@ -209,7 +209,7 @@ class Unknown:
         source = self.run.task.source
         if not self.tokenised and isinstance(source, Words) and source.tokenised_from(example.source, text):
             self.tokenised = source.to_text(example.source)
-            print(f"tokenised as the training data are: {brief(self.tokenised)}", file=sys.stderr)
+            print(f"tokenised as the training data are: {truncate(self.tokenised)}", file=sys.stderr)
 
     def look(self, example: Example) -> Example:
         """Keep the example's unknown words."""
@@ -223,7 +223,7 @@ class Unknown:
         """Report the unknown words that were not reported yet."""
         if self.new:
             more = len(self.new) - _MOST_UNKNOWN
-            print(f"not in the training data: {', '.join(map(brief, self.new[:_MOST_UNKNOWN]))}"
+            print(f"not in the training data: {', '.join(map(truncate, self.new[:_MOST_UNKNOWN]))}"
                   + (f" and {more:,} more words" if more > 0 else ""), file=sys.stderr)
             self.new.clear()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
-def brief(text: str, most: int = 60) -> str:
+def truncate(text: str, most: int = 60) -> str:
     """A text for messages, cut if it is long.
 
-    >>> brief("seed=1"), brief("9" * 60)[50:], brief("9" * 61)[50:]
+    >>> truncate("seed=1"), truncate("9" * 60)[50:], truncate("9" * 61)[50:]
     ('seed=1', '9999999999', '9999999...')
     """
     return text if len(text) <= most else f"{text[: most - 3]}..."
@@ -21,7 +21,7 @@ def repr_short(value: Any) -> str:
     ("'a dog'", 80)
     """
     try:
-        return brief(repr(value), 80)
+        return truncate(repr(value), 80)
     except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
         return f"a {type(value).__name__} too large to show"
 
@@ -38,7 +38,7 @@ class UserError(Exception):
     """
 
     def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
-        name = brief(file, 255)
+        name = truncate(file, 255)
         place = f"{name}:{line}: " if file and line else f"{name}: " if file else ""
         parts = [f"{place}{got}"]
         if expected:

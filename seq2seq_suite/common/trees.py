@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.errors import DataError, truncate
 from seq2seq_suite.common.text import BLANKS
 
 ROOT_LABELS = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
@@ -117,7 +117,7 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
                                 expected="(LABEL child ...)", remedy="remove the bracket or complete the tree")
             label, children = stack.pop()
             if not children:
-                raise DataError(f"the node '({brief(label)})' has no children", file=file, line=line,
+                raise DataError(f"the node '({truncate(label)})' has no children", file=file, line=line,
                                 expected="a word or a node after the label", remedy="remove the node or give it a word")
             expecting_label = False
             node = Tree(label, tuple(children))
@@ -126,7 +126,8 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
             else:
                 yield start, node
         elif not stack:
-            raise DataError(f"'{brief(token)}' is outside a tree", file=file, line=line, expected="(LABEL child ...)",
+            raise DataError(f"'{truncate(token)}' is outside a tree", file=file, line=line,
+                            expected="(LABEL child ...)",
                             remedy="put one bracketed tree after another and nothing between them")
         elif expecting_label:
             stack[-1] = (token, stack[-1][1])

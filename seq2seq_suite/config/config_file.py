@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
 
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, truncate
 from seq2seq_suite.common.files import read_text
 from seq2seq_suite.common.user_code import absolute, named_code, require_trust, trusting
 from seq2seq_suite.config.versions import FORMAT, upgrade
@@ -116,8 +116,8 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
     """
     found = _checked({"task": task}, overrides, places={}, file=COMMAND_LINE)
     if found.task != task:
-        raise ConfigError(f"task={brief(found.task)}, but the task is {brief(task)}", file=COMMAND_LINE,
-                          expected="changes to its options", remedy=f"leave task={brief(found.task)} out")
+        raise ConfigError(f"task={truncate(found.task)}, but the task is {truncate(task)}", file=COMMAND_LINE,
+                          expected="changes to its options", remedy=f"leave task={truncate(found.task)} out")
     return found
 
 
@@ -277,7 +277,7 @@ def _nearest_file(path: Path) -> str:
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Apply an override to `given`."""
     if not is_override(override):
-        raise ConfigError(brief(override), file=COMMAND_LINE, expected="key.sub=value",
+        raise ConfigError(truncate(override), file=COMMAND_LINE, expected="key.sub=value",
                           remedy="for example training.learning_rate=3e-4")
     from seq2seq_suite.config.messages import sections_at
 
@@ -290,8 +290,9 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         try:
             node = yaml.compose(text, Loader=Loader)
         except yaml.YAMLError:
-            raise ConfigError(f"{brief(override)}: the value is not YAML", file=COMMAND_LINE, expected="key.sub=value",
-                              remedy=f"put the value in quotes twice: '{brief(dotted)}=\"{brief(text)}\"'") from None
+            remedy = f"put the value in quotes twice: '{truncate(dotted)}=\"{truncate(text)}\"'"
+            raise ConfigError(f"{truncate(override)}: the value is not YAML", file=COMMAND_LINE,
+                              expected="key.sub=value", remedy=remedy) from None
         except RecursionError:
             raise too_deep(keys, COMMAND_LINE, 0) from None
         if node is not None:  # None: nothing but a comment, such as #1, which we take as text
@@ -301,8 +302,8 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
     for depth, key in enumerate(keys[:-1], 1):
         inner = section.setdefault(key, {})
         if not isinstance(inner, dict) and not sections_at(keys[:depth], given):
-            raise ConfigError(f"{brief(override)}: {brief('.'.join(keys[:depth]))} is no section", file=COMMAND_LINE,
-                              expected="key.sub=value", remedy="remove the part after it")
+            raise ConfigError(f"{truncate(override)}: {truncate('.'.join(keys[:depth]))} is no section",
+                              file=COMMAND_LINE, expected="key.sub=value", remedy="remove the part after it")
         if not isinstance(inner, dict):
             return  # the file holds a value where a section belongs: reported as the file's error
         section = inner

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, truncate
 from seq2seq_suite.common.user_code import named_code, trusts
 from seq2seq_suite.config.schema import Config, class_for, of_any_task
 from seq2seq_suite.config.unused_keys import Finding
@@ -104,7 +104,7 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
 def _explain(keys: Keys, item: Any, given: dict[str, Any], places: Mapping[Keys, Place], file: str) -> ConfigError:
     too_short = item["type"] == "missing" and keys[-1].isdigit()  # a list lacks an item
     keys = keys[:-1] if too_short else keys
-    dotted = brief(".".join(keys))
+    dotted = truncate(".".join(keys))
     if item["type"] == "value_error":
         got = str(item["ctx"]["error"])
         named = [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", got)]
@@ -141,7 +141,7 @@ def _without_effect(at: Keys, finding: Finding, places: Mapping[Keys, Place], fi
 
 def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, remedy: str) -> ConfigError:
     if place is not None and place.text:
-        return ConfigError(f"{brief(place.text)}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
+        return ConfigError(f"{truncate(place.text)}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
     got = f"{key}: {got}" if key else got
     return ConfigError(got, file=place.file if place else file, line=place.line if place else 0,
                        expected=expected, remedy=remedy)
@@ -182,8 +182,8 @@ def _resolve(keys: Keys, given: dict[str, Any]) -> tuple[list[type[BaseModel]], 
 def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tuple[str, str]:
     """The message for an unknown key, and the keys to choose from; `full` names keys from the top."""
     known = list(dict.fromkeys(key for section in sections for key in section.model_fields))
-    prefix = brief(".".join((*keys[:-1], ""))) if full else ""
-    lowered = brief(keys[-1]).lower().replace("-", "_")
+    prefix = truncate(".".join((*keys[:-1], ""))) if full else ""
+    lowered = truncate(keys[-1]).lower().replace("-", "_")
     alias = ALIASES.get(lowered, lowered)
     kinds = [one.model_fields["kind"].default for one in sections if {"kind", keys[-1]} <= one.model_fields.keys()]
     if kinds:
@@ -232,7 +232,7 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
 
 
 def _nearest(value: Any, choices: Sequence[str]) -> str:
-    near = difflib.get_close_matches(brief(str(value)), choices, n=1)
+    near = difflib.get_close_matches(truncate(str(value)), choices, n=1)
     return f"did you mean {near[0]}?" if near else ""
 
 

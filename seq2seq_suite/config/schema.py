@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.user_code import is_code, named_code
 from seq2seq_suite.config.unused_keys import check_uses
 from seq2seq_suite.data.formats import READERS, is_format
@@ -154,9 +154,10 @@ class Config(Section):
             file, _, name = component.rpartition(":")
             path = Path(file)
             if slot not in SLOTS:
-                raise ValueError(f"components.{brief(slot)}: there is no such slot: choose one of {', '.join(SLOTS)}")
+                raise ValueError(f"components.{truncate(slot)}: there is no such slot: choose one of "
+                                 f"{', '.join(SLOTS)}")
             if not (file and name.isidentifier()):
-                raise ValueError(f"components.{slot}: got {brief(component)!r}: give FILE.py:NAME, such as "
+                raise ValueError(f"components.{slot}: got {truncate(component)!r}: give FILE.py:NAME, such as "
                                  "my_lab.py:attend")
             if not path.is_file():
                 raise ValueError(f"components.{slot}: there is no file {path}: give its path relative to this YAML")
@@ -166,11 +167,12 @@ class Config(Section):
     @model_validator(mode="after")
     def _are_in_the_tables(self) -> Config:
         if not is_format(self.data.format):
-            raise ValueError(f"data.format {brief(self.data.format)}: choose one of "
+            raise ValueError(f"data.format {truncate(self.data.format)}: choose one of "
                              f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME")
         for name in self.metrics:
             if name not in METRICS and not is_code(name):
-                raise ValueError(f"metrics {brief(name)}: choose from {one_of(tuple(METRICS))}, or give FILE.py:NAME")
+                raise ValueError(f"metrics {truncate(name)}: choose from {one_of(tuple(METRICS))}, or give "
+                                 "FILE.py:NAME")
         return self
 
     @model_validator(mode="after")
@@ -183,8 +185,8 @@ class Config(Section):
             raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
         for name, part in self.tasks.items():
             if part.task in ("multitask", "language_model") or not name.isidentifier():
-                raise ValueError(f"tasks.{brief(name)} has task {part.task}: a joint run needs tasks with a source and "
-                                 "names of letters, digits and _")
+                raise ValueError(f"tasks.{truncate(name)} has task {part.task}: a joint run needs tasks with a source "
+                                 "and names of letters, digits and _")
         return self
 
     @model_validator(mode="after")

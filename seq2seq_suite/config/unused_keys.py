@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.parts import TABLES, compiled
 from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
@@ -187,4 +187,4 @@ def _plain(value: Any) -> str:
     >>> _plain(True), _plain(0.5), _plain("")
     ('true', '0.5', "''")
     """
-    return str(value).lower() if isinstance(value, bool) else brief(str(value)) or "''"
+    return str(value).lower() if isinstance(value, bool) else truncate(str(value)) or "''"

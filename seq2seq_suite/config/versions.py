@@ -9,7 +9,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from seq2seq_suite.common.errors import ConfigError, DataError, brief
+from seq2seq_suite.common.errors import ConfigError, DataError, truncate
 
 FORMAT = 1  # increased when an older version would misread what this one writes
 # (last format with the key, its dotted name, its name since then; "" if the key was removed)
@@ -64,7 +64,7 @@ def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
                 reduce(lambda section, name: section.setdefault(name, {}), sections, part)[key] = value
         for key, only in FIXED.items():
             if (value := _taken(part, key)) not in (None, only):
-                raise ConfigError(f"{key} {brief(str(value))}: this key is gone", file=file,
+                raise ConfigError(f"{key} {truncate(str(value))}: this key is gone", file=file,
                                   expected=f"what the code does now: {only}",
                                   remedy="remove it, or use seq2seq_suite 0.1.0")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from seq2seq_suite.common.errors import ConfigError, brief
+from seq2seq_suite.common.errors import ConfigError, truncate
 
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
                     r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
@@ -80,7 +80,7 @@ def parse_yaml(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, 
 
 def too_deep(keys: Keys, file: str, line: int) -> ConfigError:
     """The error for values that are nested too deep."""
-    name = f"{brief('.'.join(keys))}: " if keys else ""
+    name = f"{truncate('.'.join(keys))}: " if keys else ""
     return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
                        expected="keys in sections")
 
@@ -101,11 +101,11 @@ def show(value: Any) -> str:
         case bool():
             return f"{str(value).lower()} (a truth value)"
         case int():
-            return f"{brief(str(value))} (a whole number)"
+            return f"{truncate(str(value))} (a whole number)"
         case float():
             return f"{value} (a decimal number)"
         case _:
-            return f"'{brief(str(value))}' (text)"
+            return f"'{truncate(str(value))}' (text)"
 
 
 class Reader:
@@ -116,7 +116,7 @@ class Reader:
 
     def value(self, node: yaml.Node, keys: Keys = (), above: tuple[int, ...] = ()) -> Any:
         """What a node under `keys` says; `above` are the nodes around it."""
-        line, name = node.start_mark.line + 1, brief(".".join(keys))
+        line, name = node.start_mark.line + 1, truncate(".".join(keys))
         if id(node) in above:
             raise ConfigError(f"{name}: the value contains itself", file=self.file, line=line)
         if len(above) > _DEEPEST:
@@ -139,7 +139,7 @@ class Reader:
             inner = (*keys, self._text(key_node, name))
             if key_node.value in result:
                 first = f" (first on line {self.places[inner].line})" if self.places[inner].line else ""
-                raise ConfigError(f"{brief('.'.join(inner))}: the key appears twice{first}", file=self.file,
+                raise ConfigError(f"{truncate('.'.join(inner))}: the key appears twice{first}", file=self.file,
                                   line=key_line, remedy="keep one of the two")
             self.places.setdefault(inner, Place(self.file, key_line))
             result[key_node.value] = self.value(value_node, inner, (*above, id(node)))
@@ -163,9 +163,9 @@ class Reader:
             if _INT.match(text):  # of more digits than Python reads
                 raise ConfigError(f"{name}: got a whole number of {len(text):,} digits", file=self.file,
                                   line=node.start_mark.line + 1, expected="a smaller number") from None
-        raise ConfigError(f"{name}: got {brief(f'{node.tag} {text}'.rstrip())}", file=self.file,
+        raise ConfigError(f"{name}: got {truncate(f'{node.tag} {text}'.rstrip())}", file=self.file,
                           line=node.start_mark.line + 1, expected="plain text, a number, true or false",
-                          remedy=f"remove the tag {brief(node.tag)}")
+                          remedy=f"remove the tag {truncate(node.tag)}")
 
     def _text(self, node: yaml.Node, name: str) -> str:
         """Refuse characters that no file name may have."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.errors import DataError, truncate
 from seq2seq_suite.data.lines import BadRows, Lines, Row, broken
 
 
@@ -25,8 +25,8 @@ def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
         recordings.add(utterance)
         place = {"file": str(file), "line": line}
         if path.endswith("|") or re.search(r"\.ark(:\d+)?$", path):
-            bad.add(DataError(f"{utterance} is {'a command' if path.endswith('|') else 'in an archive'}: {brief(path)}",
-                              **place, expected="the path of a sound file",
+            where = "a command" if path.endswith("|") else "in an archive"
+            bad.add(DataError(f"{utterance} is {where}: {truncate(path)}", **place, expected="the path of a sound file",
                               remedy="run the commands, copy what is in archives, and write the paths of the files"))
         elif utterance not in texts:
             bad.add(DataError(f"{utterance} has no text", **place, expected=f"a line of {said}",
@@ -59,7 +59,7 @@ def _read_keyed(file: Path, bad: BadRows) -> Iterator[tuple[str, tuple[int, str]
             if not value:
                 raise ValueError(f"nothing after {key!r}")
             if key in places:
-                raise ValueError(f"{brief(key)} is there twice, first in line {places[key]}")
+                raise ValueError(f"{truncate(key)} is there twice, first in line {places[key]}")
         except ValueError as problem:
             bad.add(broken(problem, file, lines.number,
                            expected="an utterance that no other line has, a blank or tab, and its value, in UTF-8"))

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.errors import DataError, truncate
 from seq2seq_suite.common.files import cache_root
 from seq2seq_suite.data.cache import CORPORA, entry
 from seq2seq_suite.data.formats import READERS, BadRows, Row, is_readable, kind, load_rows, reader_of
@@ -205,7 +205,7 @@ def local(path: str, subset: str = "") -> Path:
         place = Path(path).expanduser()
         (place / subset).exists()
     except (OSError, RuntimeError) as error:  # too long, not readable, or `~nobody`
-        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=brief(path),
+        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=truncate(path),
                         expected="a file, a folder, or the name of a data set of the Hub",
                         remedy="correct data.path or data.subset") from None
     return place

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError, brief, repr_short
+from seq2seq_suite.common.errors import DataError, repr_short, truncate
 from seq2seq_suite.data.lines import BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.printed import unprinted
 
@@ -49,7 +49,7 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
         raise DataError(f"{got}, {repr_short(twice[0])} is there more than once" if twice else got, file=str(file),
                         line=lines.number, expected="different column names, in UTF-8",
                         remedy="put a line of column names on top, each of them once")
-    expected = f"{len(columns)} columns: {brief(', '.join(columns))}, in UTF-8"
+    expected = f"{len(columns)} columns: {truncate(', '.join(columns))}, in UTF-8"
     printed: dict[str, str] = {}  # columns of lists or objects, with what is said of them
     while True:
         start = lines.number + 1

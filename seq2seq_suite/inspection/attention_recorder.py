@@ -26,7 +26,7 @@ MOST_WEIGHTS = 20_000_000  # of all heads, that are held at a time
 
 
 @dataclass
-class Attending(Watched):
+class AttentionRecorder(Watched):
     """Stands for a model and, inside `watched`, notes its attention too.
 
     Args:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from seq2seq_suite.common.files import atomic_write_text, read_json, read_rows, to_json
 from seq2seq_suite.common.types import BEGIN, SPECIALS, Example, Hypothesis
+from seq2seq_suite.inspection.decoder_view import DecoderView, evaluating, read
 from seq2seq_suite.inspection.decoding_trace import likeliest, trace
-from seq2seq_suite.inspection.rescoring_pass import Reading, evaluating, read
 from seq2seq_suite.runs.distributed import ALONE
 from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.tasks.base import Task
@@ -144,7 +144,7 @@ def _text(task: Task, example: Example, output: Any | None) -> str:
     return task.presentation.output_data(example, output).get("text", task.to_text(output))
 
 
-def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> list[list[Any]]:
+def _pieces(names: Callable[[Sequence[int]], list[str]], reading: DecoderView) -> list[list[Any]]:
     """[symbol, p, [[other, p], ...]] of each symbol of the output."""
     found = []
     for _, symbol, scores in reading.pieces:

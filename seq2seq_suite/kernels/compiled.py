@@ -18,7 +18,7 @@ from seq2seq_suite.common.types import Batch, Constraint, PerRow
 from seq2seq_suite.kernels import native
 from seq2seq_suite.kernels.cache import layers_of
 from seq2seq_suite.kernels.candidates import Candidates
-from seq2seq_suite.kernels.decoder import Steps, with_parts
+from seq2seq_suite.kernels.decoder import FastDecoder, with_parts
 from seq2seq_suite.model.attention import KeysValues, RelativePositions
 from seq2seq_suite.model.layers import FeedForward
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
@@ -76,7 +76,7 @@ class CompiledSteps(Candidates):
         rows, previous = super().start(batch, memory, limit, prefixes)
         self.compiled = None
         model: Any = self.model
-        if not isinstance(model.decoder, Steps) or not _fits(model, memory):
+        if not isinstance(model.decoder, FastDecoder) or not _fits(model, memory):
             return rows, previous
         self.compiled = _Compiled(model, rows.memory, limit.new_tensor(EXCLUDED))
         self.chooses = (rows.is_stateless and type(model) in (Seq2Seq, TaggedSeq2Seq)

@@ -31,7 +31,7 @@ _FEW_QUERIES = 48  # of all rows together: below, the calls of anything but the 
 _MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than the calls that `_Layer.absorb` saves
 
 
-def prepared(stack: nn.Module) -> nn.Module | Steps | Reading:
+def prepared(stack: nn.Module) -> nn.Module | FastDecoder | FastEncoder:
     """`kernels.plain.prepared`. Stacks of other parts, and watched ones, stay as they are."""
     kind = _KINDS.get(type(stack))
     usual = isinstance(stack, TransformerDecoder | TransformerEncoder)
@@ -53,7 +53,7 @@ def _is_usual(layer: TransformerLayer) -> bool:
         for one in attentions)
 
 
-class Reading:
+class FastEncoder:
     """An encoder of sources without padding; others are left to it."""
 
     def __init__(self, encoder: TransformerEncoder):
@@ -70,7 +70,7 @@ class Reading:
         return States(_norm(self.encoder.norm)(x).view(shape), states.mask)
 
 
-class Steps:
+class FastDecoder:
     """A decoder for further positions behind a cache; what it cannot do itself it leaves to the decoder."""
 
     def __init__(self, decoder: TransformerDecoder):
@@ -122,8 +122,9 @@ class Steps:
                          for layer, own in zip(self.layers, memory.layers, strict=True)]
 
 
-_KINDS: dict[type[nn.Module], Callable[[Any], Steps | Reading]] = {
-    TransformerDecoder: Steps, MaskedDecoder: Steps, TransformerEncoder: Reading, MaskedEncoder: Reading}
+_KINDS: dict[type[nn.Module], Callable[[Any], FastDecoder | FastEncoder]] = {
+    TransformerDecoder: FastDecoder, MaskedDecoder: FastDecoder,
+    TransformerEncoder: FastEncoder, MaskedEncoder: FastEncoder}
 
 
 class _Layer:

@@ -23,7 +23,7 @@ from torch.nn.functional import pad
 
 from seq2seq_suite.common.types import END, sync_interval
 from seq2seq_suite.kernels.cache import KeysValues, cache_of, layers_of
-from seq2seq_suite.kernels.decoder import Steps, with_parts
+from seq2seq_suite.kernels.decoder import FastDecoder, with_parts
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.guide import GuidedMemory
 from seq2seq_suite.model.pointer import TermMemory
@@ -93,7 +93,7 @@ def _obstacle(stepper: Stepper, rows: Rows) -> str:
     if stepper.options.sampling:
         return "outputs are sampled"
     model = stepper.model
-    if not isinstance(model, Seq2Seq) or isinstance(model, PrefixSeq2Seq) or not isinstance(model.decoder, Steps):
+    if not isinstance(model, Seq2Seq) or isinstance(model, PrefixSeq2Seq) or not isinstance(model.decoder, FastDecoder):
         return "the model or its decoder has unusual parts"
     if rows.history is not None:
         return "scores depend on the symbols so far"
@@ -231,7 +231,7 @@ class _Behind:
     """A decoder whose self-attention sees the filled part of the room for keys and values."""
 
     def __init__(self, model: Any, capacity: int):
-        self.steps = Steps(model.decoder.decoder)
+        self.steps = FastDecoder(model.decoder.decoder)
         self.places = torch.arange(capacity, device=model.output.weight.device)
 
     def __call__(self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache

@@ -129,16 +129,16 @@ def weights_of(attention: MultiHeadAttention) -> Weights:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class PreparedMemory:
     """A memory (B,S,D), and its keys and values where they are asked for."""
 
     of: Tensor
     keys: Tensor | None = None
     values: Tensor | None = None
 
-    def select(self, sentences: Tensor) -> Remembered:
+    def select(self, sentences: Tensor) -> PreparedMemory:
         """The given sentences, (B',) int64."""
-        return Remembered(self.of.index_select(0, sentences), *(
+        return PreparedMemory(self.of.index_select(0, sentences), *(
             None if part is None else part.index_select(0, sentences) for part in (self.keys, self.values)))
 
 
@@ -169,7 +169,7 @@ def self_attention(multi_head: Function, before: Function) -> Function:
 
 def cross_attention(multi_head: Function, _: Function) -> Function:
     """`multi_head(x, memory, weights, num_heads, visible)`, the beams of a sentence as one row of queries."""
-    def cross(part: MultiHeadAttention, x: Tensor, memory: Remembered, visible: Tensor) -> Tensor:
+    def cross(part: MultiHeadAttention, x: Tensor, memory: PreparedMemory, visible: Tensor) -> Tensor:
         queries = x.reshape(visible.size(0), -1, x.size(-1))
         whole = _whole(visible, *queries.shape[:2], memory.of.size(1))
         return multi_head(queries, memory.of, weights_of(part), part.num_heads, whole).view(x.shape)
@@ -213,14 +213,14 @@ def read_all_again(_: Function, before: Function) -> Function:
 
 
 def memory_alone(_: Function, __: Function) -> Function:
-    return lambda part, memory: Remembered(memory)
+    return lambda part, memory: PreparedMemory(memory)
 
 
 def memory_with_keys_values(_: Function, before: Function) -> Function:
-    def remember(part: MultiHeadAttention, memory: Tensor) -> Remembered:
+    def prepare_memory(part: MultiHeadAttention, memory: Tensor) -> PreparedMemory:
         found = before(part, memory)
-        return Remembered(memory, getattr(found, "keys", None), getattr(found, "values", None))
-    return remember
+        return PreparedMemory(memory, getattr(found, "keys", None), getattr(found, "values", None))
+    return prepare_memory
 
 
 def cached_step(step: Function, before: Function) -> Function:
@@ -302,7 +302,7 @@ def decoder_block(block: Function, before: Function) -> Function:
     return forward
 
 
-def _parts(layer: Any, memory: Remembered | None = None) -> SimpleNamespace:
+def _parts(layer: Any, memory: PreparedMemory | None = None) -> SimpleNamespace:
     """A layer's parts as callables: attention(x, memory, visible), feed_forward(x), norm(x)."""
     def attend(x: Tensor, other: Tensor, visible: Tensor) -> Tensor:
         if other is x:

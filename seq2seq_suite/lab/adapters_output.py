@@ -130,7 +130,7 @@ def hide(hide: Function, _: Function) -> Function:
         known, symbols = torch.zeros_like(mask), torch.zeros_like(mask, dtype=torch.int64)
         scores = vectors.new_zeros(())
         for step in range(1, options.iterations + 1):
-            hidden = strategy.hidden(model, memory, vectors, mask, symbols, known)
+            hidden = strategy.run_decoder(model, memory, vectors, mask, symbols, known)
             scores = torch.where(known.unsqueeze(2), scores, strategy.output_log_probs(model, memory, hidden))
             gained, symbols = scores.max(-1)
             if step < options.iterations:  # in double: near 1, probabilities that differ would be one in float

@@ -56,7 +56,7 @@ class TransformerDecoder(nn.Module):
         self.norm = shape.last_norm()
         self.empty_cache = KeysValues.empty
 
-    def remember(self, memory: States) -> CrossKeysValues | None:
+    def prepare_memory(self, memory: States) -> CrossKeysValues | None:
         """Keys and values of the memory (B,S,D) for every layer; None for a stack without memory."""
         if not self.has_memory:
             return None
@@ -77,7 +77,7 @@ class TransformerDecoder(nn.Module):
             x: (N,T,D) embedded symbols with positions.
             visible: bool, broadcastable to (N,T,cached + T): True where a position may attend. None: everywhere. What
                 no position sees counts as padding for norms over the batch and for experts.
-            memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
+            memory: from `prepare_memory`, of B sentences; N is a multiple of B, a sentence's beams side by side.
             cache: of earlier positions; passed in and returned, never kept.
 
         Returns:

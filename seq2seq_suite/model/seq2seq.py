@@ -90,7 +90,7 @@ class Seq2Seq(nn.Module):
 
     def prepare(self, states: States) -> Memory:
         """The memory for all steps of decoding, computed once."""
-        return Memory(self.decoder.remember(states), states)
+        return Memory(self.decoder.prepare_memory(states), states)
 
     def new_cache(self, memory: Memory) -> Cache:
         """The cache before the target's first symbol, a row for each sentence."""

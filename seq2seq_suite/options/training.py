@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
-from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.options.schedules import SCHEDULES
 from seq2seq_suite.options.section import (
@@ -109,7 +109,7 @@ class Training(Section):
         known = optimizer_of(self.optimizer).options
         for key in self.optimizer_options if not is_code(self.optimizer) else ():
             if key not in known:
-                raise ValueError(f"training.optimizer_options.{brief(key)}: {self.optimizer} has no such option: "
+                raise ValueError(f"training.optimizer_options.{truncate(key)}: {self.optimizer} has no such option: "
                                  f"choose from {', '.join(known)}")
         return self
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.files import to_json
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import scale_of, t_interval
@@ -108,7 +108,7 @@ def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     runs = list(given)[:MOST_COLUMNS]
     keys = list(dict.fromkeys(key for run in runs for key in given[run]))
     by_key = [(key, [given[run].get(key) for run in runs]) for key in keys]
-    unlike = [(key, *(NONE if value is None else brief(value) for value in values)) for key, values in by_key
+    unlike = [(key, *(NONE if value is None else truncate(value) for value in values)) for key, values in by_key
               if len(set(values)) > 1]
     partly = {key for key, values in by_key if None in values}
     return {"runs": runs, "left_out": len(given) - len(runs), "equal": len(keys) - len(unlike),

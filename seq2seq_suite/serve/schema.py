@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
 from seq2seq_suite import __version__
-from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.errors import DataError, truncate
 from seq2seq_suite.common.files import parse_json
 from seq2seq_suite.serve.limits import MOST_OUTPUTS, Limits, Refused
 
@@ -131,7 +131,7 @@ def read_options(given: dict[str, str]) -> Asked:
 
 def _refused(error: ValidationError) -> Refused:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(brief(str(part)) for part in first["loc"])
+    place = ".".join(truncate(str(part)) for part in first["loc"])
     return Refused(422, f"{place}: {first['msg']}" if place else first["msg"],
                    expected=f"an object with {', '.join(Question.model_fields)}", remedy="see /docs")
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, RunError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, RunError, truncate
 from seq2seq_suite.common.text import slug
 from seq2seq_suite.common.user_code import trusting, trusts
 from seq2seq_suite.config import config_file
@@ -49,7 +49,7 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     for found in options:
         if len(set(found)) < len(found):
             twice = next(one for one in found if found.count(one) > 1)
-            raise ConfigError(f"{brief(twice)} is given {found.count(twice):,} times", file=COMMAND_LINE,
+            raise ConfigError(f"{truncate(twice)} is given {found.count(twice):,} times", file=COMMAND_LINE,
                               expected="different values", remedy="give it once")
     return {output / slug("-".join(varied(settings, combination))): combination
             for combination in itertools.product(*options)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seq2seq_suite.common.errors import DataError, brief, repr_short
+from seq2seq_suite.common.errors import DataError, repr_short, truncate
 from seq2seq_suite.common.text import composed
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.lines import BadRows, NoColumn, Row
@@ -118,7 +118,7 @@ def remarks_of(split: str, item: str, examples: Sequence[Example]) -> list[str]:
 
 def columns(row: Row) -> str:
     """The names of a row's columns, for a message."""
-    return f"the columns are {brief(', '.join(map(str, row.fields)))}"
+    return f"the columns are {truncate(', '.join(map(str, row.fields)))}"
 
 
 def value_in(row: Row, column: str, key: str = "", *, expected: str = "", remedy: str = "name the column so") -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field as Bounds
 from pydantic import model_validator
 
-from seq2seq_suite.common.errors import ConfigError, DataError, brief
+from seq2seq_suite.common.errors import ConfigError, DataError, truncate
 from seq2seq_suite.common.types import END, Example, Score, SymbolGain
 from seq2seq_suite.data.lines import NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
@@ -73,7 +73,7 @@ class TranslationOptions(TaskOptions):
                              "translation.target_subwords")
         if self.source_language == self.target_language:
             raise ValueError(f"translation.source_language and translation.target_language are both "
-                             f"{brief(self.source_language)}")
+                             f"{truncate(self.source_language)}")
         if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
             raise ValueError("translation.target_language zh has no spaces between words: "
                              "translation.metric_tokenizer must not be 13a, nor translation.tokenised_lowercase_bleu "
@@ -230,7 +230,8 @@ def _pair(row: Row, languages: tuple[str, str], named_so: tuple[str, ...] = ()) 
                         f"{languages[1]}", remedy="write such an object, or columns of these names")
     there, where = (inner, "languages under 'translation'") if candidates[0][0] is inner else (fields, "columns")
     missing = [name for name in wanted if name not in there]
-    raise NoColumn(f"no column {' and no column '.join(missing)}; the {where} are {brief(', '.join(map(str, there)))}",
-                   **row.place, expected=f"columns {wanted[0]} and {wanted[1]}, src and tgt, or source and target, or "
+    found = truncate(", ".join(map(str, there)))
+    raise NoColumn(f"no column {' and no column '.join(missing)}; the {where} are {found}", **row.place,
+                   expected=f"columns {wanted[0]} and {wanted[1]}, src and tgt, or source and target, or "
                    f'a column translation with {{"{languages[0]}": ..., "{languages[1]}": ...}}',
                    remedy="set translation.source_column and translation.target_column, or name the columns so")

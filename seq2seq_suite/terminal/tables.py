@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, brief
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, truncate
 from seq2seq_suite.common.files import atomic_write_text
 
 _FORMATS = (".md", ".tex", ".csv")
@@ -144,7 +144,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def check_table(path: Path | None) -> None:
     """Raises ConfigError for a file that `write_tables` cannot write."""
     if path is not None and path.suffix not in _FORMATS:
-        raise ConfigError(f"--table {brief(str(path), 255)}", file=COMMAND_LINE, remedy="choose another name",
+        raise ConfigError(f"--table {truncate(str(path), 255)}", file=COMMAND_LINE, remedy="choose another name",
                           expected=f"a file whose name ends in {', '.join(_FORMATS)}")
 
 

@@ -42,7 +42,7 @@ def case_of(kind: str, number: int, folder: Path, main=cli.main, *, seed: int = 
     return Case(kind, seed, number, own, shared, main)
 
 
-def told(*words: str) -> int:
+def reported(*words: str) -> int:
     """A command line with one fault: it knows no key `seed`."""
     if any("seed" in Path(word).read_text() for word in words[0] if word.endswith(".yaml") and Path(word).is_file()):
         raise KeyError("seed")
@@ -55,20 +55,20 @@ def seeds_are_wrong(case: Case) -> None:
     case.call("run", "a.yaml")
 
 
-def test_a_planted_fault_is_told_with_the_command_that_repeats_it(tmp_path, capsys, monkeypatch):
+def test_a_planted_fault_is_reported_with_the_command_that_repeats_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kinds = [Kind("planted", "a fault", seeds_are_wrong, 4)]
     page = tmp_path / "page.md"
     given = ["--minutes", "1", "--jobs", "1", "--seed", "7", "--output", str(page)]
-    assert program.main(given, command=told, kinds=kinds) == 1
+    assert program.main(given, command=reported, kinds=kinds) == 1
     assert "| planted | a fault | 4 | 1 |" in page.read_text()
     line = next(line for line in page.read_text().splitlines() if line.startswith("- `"))
     assert line == ("- `python -m benchmarks.faults --only planted --seed 7 --case 2`: "
                     "a stack trace: KeyError: 'seed': python -m seq2seq_suite run a.yaml")
     repeated = line.split("`")[1].split()[3:]
-    assert program.main(repeated, command=told, kinds=kinds) == 1
+    assert program.main(repeated, command=reported, kinds=kinds) == 1
     assert "KeyError: 'seed'" in capsys.readouterr().out
-    assert program.main([*repeated[:-1], "3"], command=told, kinds=kinds) == 0
+    assert program.main([*repeated[:-1], "3"], command=reported, kinds=kinds) == 0
 
 
 def test_two_workers_try_each_number_once(tmp_path):
@@ -96,7 +96,7 @@ def test_a_worker_that_dies_is_a_failure(tmp_path):
     (lambda words: print("9" * 5000, file=sys.stderr) or 0, "a message with a line of 5,000 characters"),
     (lambda words: len(b"x" * 2**28) >> 60, "MiB of memory"),
 ])
-def test_whatever_ends_badly_is_told(tmp_path, main, fault):
+def test_whatever_ends_badly_is_reported(tmp_path, main, fault):
     ended = commands.start(main, ["run"], tmp_path, limit=0.5 if fault.startswith("no answer") else 60.0).wait()
     assert any(one.startswith(fault) or fault in one for one in commands.faults(ended, (0,), memory=2**25)), ended
 
@@ -295,7 +295,7 @@ def test_runs_agree_but_for_the_clock(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_as_an_unbroken_one_and_a_lost_update_would_be_told(tmp_path, monkeypatch):
+def test_a_killed_run_ends_as_an_unbroken_one_and_a_lost_update_would_be_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(kills, "_WAYS", ("at an operation",))  # which does not depend on the clock
     case = case_of("kills", 0, tmp_path)
     kills.prepare(case, ("single",))

@@ -80,12 +80,12 @@ def test_a_stage_that_fails_or_hangs_is_named_and_the_next_begins(tmp_path, monk
     assert status == {"card": "failed: RuntimeError: no such kernel", "training": "out of time", "multi30k": "done"}
 
 
-@pytest.mark.parametrize("given, told", [
+@pytest.mark.parametrize("given, reported", [
     (["--device", "gpu"], "--device gpu"), (["--stages", "card,cards"], "--stages cards"),
     (["--device", "cuda"], "PyTorch finds none here"), (["--device", "pretended"], "has no speed")])
-def test_what_cannot_run_is_refused_before_anything_runs(tmp_path, capsys, given, told):
+def test_what_cannot_run_is_refused_before_anything_runs(tmp_path, capsys, given, reported):
     assert program.main(["run", str(tmp_path), "--output", str(tmp_path / "out"), *given]) == 2
-    assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert reported in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
@@ -101,7 +101,7 @@ def test_wheels_of_another_machine_are_refused(name):
         check_tag(name)
 
 
-def test_wheels_that_fit_are_taken():
+def test_wheels_that_fit_are_chosen():
     for tag in ("cp312-cp312-manylinux_2_28_x86_64", "cp310-abi3-manylinux2014_x86_64", "py2.py3-none-any"):
         check_tag(f"a-1-{tag}.whl")
     assert len(set(PACKAGES)) == len(PACKAGES)
@@ -115,20 +115,20 @@ def test_a_stage_asks_for_memory_before_it_begins(tmp_path, monkeypatch, free, e
         place.need(run.STAGES["training"].gigabytes)
 
 
-@pytest.mark.parametrize("off, cpu, told", [
+@pytest.mark.parametrize("off, cpu, reported", [
     (9e-6, 0.0, "within"), (2e-5, 0.0, "beyond"), (2e-5, 1.1e-5, "within"), (float("nan"), 0.0, "beyond")])
-def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cpu, told):
+def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cpu, reported):
     notes = Notes(tmp_path / "stage.json")
     found = {"float32": {"loss": 0.0, "gradient": off}, "float32 on a CPU": {"gradient": cpu}}
     correct._note_errors(notes, "a run", found)
-    assert [row[:2] for row in notes.rows] == [("a run, float32", told)]
+    assert [row[:2] for row in notes.rows] == [("a run, float32", reported)]
 
 
 def test_figures_of_a_cpu_are_those_of_the_pages():
     pages = "".join((Path(whole.__file__).parents[1] / "results" / page).read_text()
                     for page in ("embedded.md", "translation.md"))
-    for updates, told in whole.CPU.values():
-        assert f"{updates:,}" in pages and all(figure in pages for figure in re.findall(r"\d+[.:]\d\d", told))
+    for updates, reported in whole.CPU.values():
+        assert f"{updates:,}" in pages and all(figure in pages for figure in re.findall(r"\d+[.:]\d\d", reported))
 
 
 def test_a_part_that_fails_is_noted_and_the_next_begins(tmp_path):

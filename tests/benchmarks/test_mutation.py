@@ -72,7 +72,7 @@ def test_what_changes_no_behaviour_is_left_alone(source):
     assert variants(source) == []
 
 
-def test_what_is_told_is_left_alone_but_not_that_it_is_told():
+def test_the_text_of_a_message_is_left_alone_but_not_the_call_that_prints_it():
     assert variants("print(f'{a + 1}')") == [("call", "pass")]
 
 
@@ -198,18 +198,18 @@ def test_a_campaign_names_survivors_and_goes_on_where_it_was(small_project, tmp_
     excused = {"pkg/part/sums.py::unseen::arithmetic::1": ("-a -> a", "nobody calls it")}
     monkeypatch.setattr(mutation, "EQUIVALENT", excused)
     mutation.main([*given, "--resume"])
-    told = capsys.readouterr()
-    assert "caught pkg/part/sums.py::clipped::comparison::1: value >= most -> value > most" in told.err
-    assert "endless::arithmetic::1" not in told.err  # its result stands
-    assert "| nobody calls it |" in told.out
+    reported = capsys.readouterr()
+    assert "caught pkg/part/sums.py::clipped::comparison::1: value >= most -> value > most" in reported.err
+    assert "endless::arithmetic::1" not in reported.err  # its result stands
+    assert "| nobody calls it |" in reported.out
 
 
 def test_one_mutant_is_repeated_by_its_name(small_project, capsys):
     _, given = small_project
     mutation.main([*given, "--only", "pkg/part/sums.py::clipped::arithmetic::1"])
-    told = capsys.readouterr()
-    assert "caught" in told.err and "-    return value + 1\n+    return value - 1\n" in told.out
-    assert "assert clipped(0, 2) == 1" in told.out  # what the test said
+    reported = capsys.readouterr()
+    assert "caught" in reported.err and "-    return value + 1\n+    return value - 1\n" in reported.out
+    assert "assert clipped(0, 2) == 1" in reported.out  # what the test said
     with pytest.raises(SystemExit, match="no such mutant"):
         mutation.main([*given, "--only", "pkg/part/sums.py::clipped::arithmetic::9"])
 

@@ -44,7 +44,7 @@ def test_activations_grow_like_those_that_korthikanti_counts():
     assert 0.8 < per_layer / (64 * (34 + 34 + 11)) < 1.6
 
 
-def test_the_exchange_is_that_of_a_ring_and_only_what_outlasts_the_backward_pass_is_waited_for():
+def test_the_exchange_is_that_of_a_ring_and_only_what_outlasts_the_backward_pass_is_exposed():
     link = plan.Link("", 8, 100e9)
     assert plan.exchange(800e6, link) == pytest.approx(2 * 7 / 8 * 800e6 / 100e9)
     across = dataclasses.replace(link, gpus=16, between=10e9)

@@ -1,4 +1,4 @@
-"""Each figure of the front pages has a row with a command; a rerun is told from one that lies outside."""
+"""Each figure of the front pages has a row with a command; a rerun outside the range is noticed."""
 
 import json
 import re

@@ -101,8 +101,8 @@ def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
 
 
 def test_a_text_of_just_the_length_is_not_cut():
-    from seq2seq_suite.common.errors import brief
+    from seq2seq_suite.common.errors import truncate
     from seq2seq_suite.common.types import Hypothesis
 
-    assert brief("x" * 80, 80) == "x" * 80 and brief("x" * 81, 80) == "x" * 77 + "..."
+    assert truncate("x" * 80, 80) == "x" * 80 and truncate("x" * 81, 80) == "x" * 77 + "..."
     assert Hypothesis((1, 2), 0.0).complete

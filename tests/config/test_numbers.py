@@ -92,17 +92,17 @@ def test_the_largest_seed_is_one_that_torch_takes(task):
     assert torch.initial_seed() == 2**63 - 1
 
 
-@pytest.mark.parametrize(("error", "told"), [
+@pytest.mark.parametrize(("error", "reported"), [
     (lambda: torch.empty(10**16), "not enough memory for 40000000000000000 bytes"),
     (lambda: (_ for _ in ()).throw(MemoryError), "there is not enough memory: a smaller backbone"),
     (lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0")),
      "not enough memory for 20.00 GiB"),
 ])
-def test_memory_that_is_not_there_is_no_stack_trace(monkeypatch, capsys, error, told):
+def test_memory_that_is_not_there_is_no_stack_trace(monkeypatch, capsys, error, reported):
     monkeypatch.setattr("seq2seq_suite.cli.check.yamls_and_overrides", lambda *_, **__: error())
     assert cli.main(["check", "a.yaml"]) == 1
     found = capsys.readouterr().err
-    assert told in found and found.count("\n") == 1 and "Traceback" not in found
+    assert reported in found and found.count("\n") == 1 and "Traceback" not in found
 
 
 def test_as_many_outputs_as_no_memory_holds_are_not_asked_for(capsys):

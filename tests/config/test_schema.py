@@ -40,7 +40,7 @@ def test_a_mistake_is_refused(validator, text):
 @pytest.mark.parametrize("text", [
     "task: parsing\nstrategy: {label_smoothing: 0.2}", "task: my_task.py:MyTask\nmy_task: {anything: 1}",
     "task: multitask\ntasks: {a: {task: parsing, data: {size: 10}}}", "task: parsing\nstrategy: {kind: mask_predict}"])
-def test_what_is_right_is_taken(validator, text):
+def test_what_is_right_is_accepted(validator, text):
     assert [error.message for error in validator.iter_errors(yaml.safe_load(text))] == []
 
 

@@ -55,7 +55,7 @@ def test_a_run_of_another_format_is_refused_in_a_line_and_left_as_it_is(run, cap
 
 
 @pytest.mark.parametrize(("number", "said"), [(None, OLD), (2, NEW)])
-def test_a_checkpoint_of_another_format_is_refused_and_not_taken_for_broken(run, capsys, number, said):
+def test_a_checkpoint_of_another_format_is_refused_as_such_and_not_as_broken(run, capsys, number, said):
     renumber(run / "checkpoints" / "best" / "state.json", number)
     yaml = run / "config.yaml"
     begin = ["run", str(yaml), f"init_from={run}", "init_parts=[all]", "--output", str(run.parent / "other")]

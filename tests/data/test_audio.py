@@ -54,8 +54,8 @@ def test_formats_are_read_and_channels_averaged(options):
 
 
 def test_resampling_keeps_the_pitch_and_speed_raises_it():
-    heard = resample(tone(rate=8000), 8000)
-    assert len(heard) == 8000 and np.abs(np.fft.rfft(heard)).argmax() == 220  # half-hertz bins of half a second
+    resampled = resample(tone(rate=8000), 8000)
+    assert len(resampled) == 8000 and np.abs(np.fft.rfft(resampled)).argmax() == 220  # half-hertz bins of half a second
     fast = resample(tone(), RATE, speed=1.1)
     assert len(fast) == pytest.approx(8000 / 1.1, abs=1)
     assert np.abs(np.fft.rfft(fast)).argmax() / len(fast) * RATE == pytest.approx(484.0, abs=3.0)
@@ -63,9 +63,9 @@ def test_resampling_keeps_the_pitch_and_speed_raises_it():
 
 @pytest.mark.parametrize("rate", [1_001, 7_919, 11_025, 15_999, 44_101, 96_001, 192_001, 383_999])
 def test_a_sine_of_any_rate_keeps_its_frequency_and_loudness(rate):
-    heard = resample(tone(0.5, rate=rate, hertz=200.0), rate)
-    assert len(heard) == pytest.approx(RATE / 2, abs=8)
-    middle = heard[1000:-1000] * np.hanning(len(heard) - 2000)
+    resampled = resample(tone(0.5, rate=rate, hertz=200.0), rate)
+    assert len(resampled) == pytest.approx(RATE / 2, abs=8)
+    middle = resampled[1000:-1000] * np.hanning(len(resampled) - 2000)
     found = np.abs(np.fft.rfft(middle, 2**18))
     assert found.argmax() * RATE / 2**18 == pytest.approx(200.0, rel=1e-3)
     assert found.max() / np.hanning(len(middle)).sum() * 2 == pytest.approx(0.5, rel=5e-3)
@@ -194,9 +194,9 @@ def test_a_leveled_sound_has_26_decibels_below_full_scale_however_loud_it_was_an
     pause = np.zeros(RATE, dtype=np.float32)
     found = leveled(np.concatenate((pause, loudness * tone(), 0.01 * loudness * tone(), pause)))
     assert found.dtype == np.float32 and len(found) == 3 * RATE
-    heard = found[RATE : RATE + RATE // 2]
-    assert 20 * np.log10(np.sqrt(np.square(heard).mean())) == pytest.approx(-26.02, abs=0.01)
-    np.testing.assert_allclose(heard, heard.max() * tone() / tone().max(), atol=1e-6)
+    resampled = found[RATE : RATE + RATE // 2]
+    assert 20 * np.log10(np.sqrt(np.square(resampled).mean())) == pytest.approx(-26.02, abs=0.01)
+    np.testing.assert_allclose(resampled, resampled.max() * tone() / tone().max(), atol=1e-6)
 
 
 @pytest.mark.parametrize("samples", [[], [0.0] * 900, [np.nan] * 900, [1.0, np.inf]])

@@ -184,7 +184,7 @@ def test_what_is_missing_of_parallel_text_is_said(tmp_path):
     assert "data.split={test: 0.1}" in error(tmp_path, "test", languages=("en", "fr")).remedy
 
 
-def test_a_folder_with_one_file_is_told_how_to_be_cut(tmp_path):
+def test_the_message_on_a_folder_with_one_file_says_how_to_split_it(tmp_path):
     file = write(tmp_path / "all.csv", "a;b\n1;2\n")
     assert f"data.path={file}" in error(tmp_path).remedy
     write(tmp_path / "README.txt", "about")

@@ -217,7 +217,7 @@ def test_a_missing_path_offers_the_nearest_name(tmp_path):
     assert error(tmp_path / "zzz").remedy == "correct the path or the subset"
 
 
-def test_a_missing_relative_path_is_not_taken_for_a_name_of_the_hub(tmp_path, monkeypatch):
+def test_a_missing_relative_path_is_not_looked_up_on_the_hub(tmp_path, monkeypatch):
     write(tmp_path / "data" / "genia" / "train.txt", "a")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -419,7 +419,7 @@ def test_every_line_is_a_row_or_in_the_report(tmp_path):
     assert len(found) + len(bad.report()) == sum(bool(line) for line in lines)
 
 
-def test_a_tree_is_told_by_the_line_it_begins_on():
+def test_a_tree_is_named_by_the_line_it_begins_on():
     text = "(S (NN a))\n\n(S\n  (NN b))\n(S (NN c))\n"
     assert [line for line, _ in read_trees(text, file="a.mrg")] == [1, 3, 5]
 
@@ -446,21 +446,21 @@ def test_a_missing_split_of_a_preset_may_be_left_out_of_the_tests(tmp_path, spli
     assert ("leave it out of data.test_splits" in caught.value.remedy) == named
 
 
-def test_embedded_texts_are_told_once_and_kept_for_later_runs(tmp_path, monkeypatch):
+def test_embedded_texts_are_generated_once_and_cached_for_later_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = list(miniworld.rows("tags", "test"))
+    generated = list(miniworld.rows("tags", "test"))
     first, again = (rows("miniworld", "test", subset="tags") for _ in range(2))
-    assert [row.fields for row in first] == [row.fields for row in again] == told
+    assert [row.fields for row in first] == [row.fields for row in again] == generated
     kept, = tmp_path.rglob("rows.jsonl")
     before = kept.stat().st_ino
-    assert len(list(rows("miniworld", "test", subset="tags"))) == len(told) and kept.stat().st_ino == before
+    assert len(list(rows("miniworld", "test", subset="tags"))) == len(generated) and kept.stat().st_ino == before
     kept.write_text('{"words": ["changed"]}\n', encoding="utf-8")
-    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == told
+    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == generated
     monkeypatch.setattr(miniworld, "version", lambda: "another")  # other code tells them anew
-    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == told
+    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == generated
 
 
-def test_embedded_texts_are_told_where_nothing_can_be_kept(tmp_path, monkeypatch):
+def test_embedded_texts_are_generated_where_nothing_can_be_cached(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert next(iter(read_rows("miniworld", "test", subset="tags", splits={}))).fields \

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     return write_trees(tmp_path_factory.mktemp("data"))
 
 
-def test_sizes_lengths_plan_and_costs_are_told(folder):
+def test_sizes_lengths_plan_and_costs_are_reported(folder):
     rows, warnings = found(small_config(folder))
     assert rows["train"].startswith("40 examples; source length median ")
     assert rows["validation"].startswith("8 examples") and rows["test"].startswith("8 examples")

@@ -201,7 +201,7 @@ def test_a_task_whose_rows_do_not_stand_alone_stays_in_memory(tmp_path):
 
 
 @pytest.mark.parametrize("most", [0, 3])
-def test_broken_rows_are_told_as_they_are_in_memory(tmp_path, capsys, most):
+def test_broken_rows_are_reported_as_they_are_in_memory(tmp_path, capsys, most):
     folder = write_pairs(tmp_path / "data")
     lines = (folder / "train.de").read_bytes().split(b"\n")
     lines[3], lines[17], lines[40] = b"Stra\xdfe", b"", b"\xff"
@@ -210,8 +210,8 @@ def test_broken_rows_are_told_as_they_are_in_memory(tmp_path, capsys, most):
     for mapped in (False, True, True):  # the third time from the cache
         try:
             opened(config_of(folder, mapped=mapped, data={"max_bad_rows": most}))
-            told = [line for line in capsys.readouterr().out.splitlines() if "train.en:" in line or "train.de:" in line]
-            said.append([line for line in told if "encoding" not in line])
+            rows = [line for line in capsys.readouterr().out.splitlines() if "train.en:" in line or "train.de:" in line]
+            said.append([line for line in rows if "encoding" not in line])
         except DataError as error:
             said.append(str(error))
     assert said[0] == said[1] == said[2] and said[0]

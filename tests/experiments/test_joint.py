@@ -252,7 +252,7 @@ def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, f
     assert "seed 1, 2" in table.read_text()
 
 
-def test_files_of_tasks_are_taken_in_and_what_stands_beside_them_goes_before(folder):
+def test_files_of_tasks_are_merged_and_keys_beside_them_override_them(folder):
     config = joint(folder, "tasks.labels.search.beam_size=3", "training.max_updates=7")
     labels = config.tasks["labels"]
     assert labels.search.beam_size == 3 and labels.task_weight == 0.5 and labels.training.max_updates == 7
@@ -293,11 +293,11 @@ def test_what_is_wrong_is_said(folder, finished, capsys):
 
 def test_parts_that_hear_alike_share_their_front_end():
     backbone = Backbone.model_validate({"size": "tiny"})
-    heard = Shape(SoundShape(mean=(0.0,) * 8, deviation=(1.0,) * 8), TargetShape(9))
-    first = build_model(backbone, heard)
-    second = build_model(backbone, replace(heard, target=TargetShape(12)), like=[(heard, first)])
-    coarse = build_model(backbone, replace(heard, source=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
-                         like=[(heard, first)])
+    of_sound = Shape(SoundShape(mean=(0.0,) * 8, deviation=(1.0,) * 8), TargetShape(9))
+    first = build_model(backbone, of_sound)
+    second = build_model(backbone, replace(of_sound, target=TargetShape(12)), like=[(of_sound, first)])
+    coarse = build_model(backbone, replace(of_sound, source=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
+                         like=[(of_sound, first)])
     assert second.frontend is first.frontend and coarse.frontend is not first.frontend
 
 

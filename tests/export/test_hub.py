@@ -83,7 +83,7 @@ def test_the_hub_is_asked_by_name_alone_and_offline_refused(monkeypatch, name, g
     assert got in caught.value.got
 
 
-def test_a_callback_is_told_the_end_with_all_files_written(run):
+def test_a_callback_is_notified_at_the_end_with_all_files_written(run):
     assert run.watch.ended == [run.path] and run.watch.rows
 
 

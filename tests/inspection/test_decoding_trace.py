@@ -33,35 +33,35 @@ def text_of(symbols):
 
 @pytest.mark.parametrize("kind", ["length_head", "mask_predict", "cut_at_end"])
 def test_the_last_pass_has_the_prediction(traced, kind):
-    told, prediction = traced(kind)
-    last, times = told["passes"][-1], [one["milliseconds"] for one in told["passes"]]
-    assert told["kind"] == kind and text_of(last["symbols"]) == prediction
-    assert times == sorted(times) and times[-1] <= told["milliseconds"]
-    assert ("predicted_length" in told) == (kind != "cut_at_end")
+    steps, prediction = traced(kind)
+    last, times = steps["passes"][-1], [one["milliseconds"] for one in steps["passes"]]
+    assert steps["kind"] == kind and text_of(last["symbols"]) == prediction
+    assert times == sorted(times) and times[-1] <= steps["milliseconds"]
+    assert ("predicted_length" in steps) == (kind != "cut_at_end")
 
 
 def test_a_pass_of_mask_predict_writes_what_is_not_yet_known(traced):
-    told, _ = traced("mask_predict")
-    assert len(told["passes"]) == 4 and all(told["passes"][0]["written"])
-    written = [sum(one["written"]) for one in told["passes"]]
+    steps, _ = traced("mask_predict")
+    assert len(steps["passes"]) == 4 and all(steps["passes"][0]["written"])
+    written = [sum(one["written"]) for one in steps["passes"]]
     assert written == sorted(written, reverse=True)
 
 
 def test_left_to_right_each_pass_writes_one_symbol(traced):
-    told, prediction = traced("autoregressive")
-    symbols = [one["symbols"] for one in told["passes"]]
+    steps, prediction = traced("autoregressive")
+    symbols = [one["symbols"] for one in steps["passes"]]
     assert all(len(one) == 1 for one in symbols)
     assert text_of([one for [one] in symbols if one != "<end>"]) == prediction
 
 
 def test_frames_of_ctc_collapse_to_the_prediction(traced):
-    told, prediction = traced("ctc")
-    names = [name for name, _ in told["frames"]]
+    steps, prediction = traced("ctc")
+    names = [name for name, _ in steps["frames"]]
     kept = [name for before, name in zip(["", *names], names, strict=False) if name and name != before]
-    assert text_of(kept) == prediction and all(0 <= p <= 1 for _, p in told["frames"])
+    assert text_of(kept) == prediction and all(0 <= p <= 1 for _, p in steps["frames"])
 
 
 def test_the_path_through_a_graph_visits_the_symbols_of_the_prediction(traced):
-    told, prediction = traced("dag")
-    names = [name for name, _ in told["graph"]["vertices"]]
-    assert text_of([names[place] for place in told["graph"]["path"]]).removesuffix("<end>") == prediction
+    steps, prediction = traced("dag")
+    names = [name for name, _ in steps["graph"]["vertices"]]
+    assert text_of([names[place] for place in steps["graph"]["path"]]).removesuffix("<end>") == prediction

@@ -13,7 +13,7 @@ from seq2seq_suite.common.types import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.inspection import report as inspecting
-from seq2seq_suite.inspection.attention_recorder import Attending, attentions
+from seq2seq_suite.inspection.attention_recorder import AttentionRecorder, attentions
 from seq2seq_suite.inspection.report import inspect
 from seq2seq_suite.prediction.build import build_predictor
 from seq2seq_suite.prediction.load_run import LoadedRun
@@ -58,16 +58,16 @@ def weights_of(packed):
 def test_weights_sum_to_one_and_give_the_output_of_their_module(loaded, kernels, backbone):
     run, examples = loaded(kernels=kernels, backbone=backbone)
     predictor, items = run.predictor, run.task.encode(examples)
-    batch, model = collate(items, run.task.name), Attending(run.predictor.model)
-    heard = []
+    batch, model = collate(items, run.task.name), AttentionRecorder(run.predictor.model)
+    attended = []
     for _, module in attentions(model.model):
         plain = module._attend
-        module._attend = lambda *given, plain=plain: heard.append((given[2], plain(*given))) or heard[-1][1]
+        module._attend = lambda *given, plain=plain: attended.append((given[2], plain(*given))) or attended[-1][1]
     with torch.no_grad(), model.watched():
         strategy = predictor.learner.strategy
         strategy._hidden(model, batch, strategy.encode_source(model, batch), batch.target)
     seen = [weights for one in model.seen for part in ("encoder", "decoder", "cross") for weights in one[part]]
-    values = [(value, out) for value, out in heard if value.size(-1) == 8]  # not of the identity matrix
+    values = [(value, out) for value, out in attended if value.size(-1) == 8]  # not of the identity matrix
     assert len(seen) == len(values) > 1
     for weights in seen:
         assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]), atol=1e-5)
@@ -130,7 +130,7 @@ def test_other_encoders_and_decoders_show_the_attention_that_they_have(loaded, b
 
 
 def test_inputs_too_long_for_all_weights_keep_their_probabilities(loaded, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.inspection.rescoring_pass.MOST_WEIGHTS", 10)
+    monkeypatch.setattr("seq2seq_suite.inspection.decoder_view.MOST_WEIGHTS", 10)
     run, examples = loaded()
     assert all(one["attention"] == {} and one["pieces"] for one in inspect(run, examples))
 

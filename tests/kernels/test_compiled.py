@@ -137,7 +137,7 @@ def test_the_compiler_may_have_arguments(monkeypatch):
     assert native.library.__wrapped__().step
 
 
-def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp_path):
+def test_a_cache_that_cannot_be_written_is_reported_with_a_remedy(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="cannot be made") as error:
@@ -145,11 +145,11 @@ def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp
     assert "XDG_CACHE_HOME" in error.value.remedy
 
 
-@pytest.mark.parametrize("compiler, told", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
+@pytest.mark.parametrize("compiler, reported", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
                                             ("false", "fails"),
                                             ("true", "fails: it prints nothing"), (" ", "no C\\+\\+ compiler")])
-def test_a_machine_without_a_compiler_is_told_what_to_do(monkeypatch, compiler, told):
+def test_the_message_on_a_machine_without_a_compiler_has_a_remedy(monkeypatch, compiler, reported):
     monkeypatch.setenv("CXX", compiler)
-    with pytest.raises(ConfigError, match=told) as error:
+    with pytest.raises(ConfigError, match=reported) as error:
         native.library.__wrapped__()
     assert "search.compile=false" in error.value.remedy

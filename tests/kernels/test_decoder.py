@@ -7,7 +7,7 @@ import torch
 
 from seq2seq_suite import kernels
 from seq2seq_suite.kernels import decoder, places, plain
-from seq2seq_suite.kernels.decoder import Reading, Steps
+from seq2seq_suite.kernels.decoder import FastDecoder, FastEncoder
 from seq2seq_suite.model.layers import causal
 
 KINDS = {
@@ -45,7 +45,7 @@ def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_b
     model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch([5, 3, 4], [4, 6, 2])
     memory = model.prepare(model.encode(batch))
     ready = for_search(model)
-    assert isinstance(ready.decoder, Steps)
+    assert isinstance(ready.decoder, FastDecoder)
     symbols = torch.randint(4, 9, (3 * beams, 5))
     torch.testing.assert_close(walk(ready, memory, symbols, beams=beams), walk(model, memory, symbols, beams=beams))
     if model.encoder is None:  # the sources are in the cache alone
@@ -62,7 +62,7 @@ def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_b
 def test_a_prepared_encoder_reads_as_it_does_itself(make_model, make_batch, kind, lengths):
     model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch(lengths, [4] * len(lengths))
     ready = kernels.implementation("encoder", "fast")(model.encoder)
-    assert isinstance(ready, Reading)
+    assert isinstance(ready, FastEncoder)
     states = model.frontend(batch.source, batch.source_mask)
     found, expected = ready(states), model.encoder(states)
     torch.testing.assert_close(found.values, expected.values)

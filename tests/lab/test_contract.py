@@ -20,19 +20,19 @@ def test_the_reference_obeys_and_each_fault_is_caught():
 
 
 def test_a_law_draws_the_same_inputs_for_a_seed_whatever_the_student_draws():
-    heard = []
+    drawn = []
 
     @law("f.random", part="f")
     def random_law(student):
         for _ in range(2):
-            heard.append(float(torch.rand(())))
+            drawn.append(float(torch.rand(())))
             student.f(torch.zeros(1))
 
     for function in (lambda x: x, lambda x: torch.rand(5)):
         before = torch.random.get_rng_state()
         assert judge(random_law, InProcess({"f": function}), 7).holds
         assert torch.equal(before, torch.random.get_rng_state())
-    assert heard[:2] == heard[2:] and heard[0] != heard[1]
+    assert drawn[:2] == drawn[2:] and drawn[0] != drawn[1]
 
 
 def test_what_was_changed_in_place_is_seen_and_the_law_keeps_its_own():
@@ -55,7 +55,7 @@ def test_probes_tell_what_they_were_called_with_in_order():
     assert [(name, float(arguments[0])) for name, arguments in student.calls] == [("norm", 1.0), ("layer", 3.0)]
 
 
-def test_a_starter_is_told_from_a_mistake():
+def test_a_starter_is_distinguished_from_a_mistake():
     def begun():
         raise NotImplementedError("f")
 

@@ -72,7 +72,7 @@ def test_whatever_is_chosen_makes_runs_and_the_grader_takes_that_and_nothing_els
             assert set(plans) == set(given.runs)
             assert min(plan.config.training.max_updates for plan in plans.values()) > 1
             mine = [plan.config for run, plan in plans.items() if choice in given.runs[run]["choose"]]
-            assert all(reached(config, *told) for config in mine for told in options[option].items())
+            assert all(reached(config, *setting) for config in mine for setting in options[option].items())
 
 
 def reached(config, key, value):

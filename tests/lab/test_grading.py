@@ -165,7 +165,7 @@ def test_links_and_bombs_in_a_zip_are_refused(tmp_path):
             submitting.unpack(tmp_path / f"{name}.zip", tmp_path / name)
 
 
-def test_shared_runs_and_equal_syntax_trees_are_told_and_cost_nothing(tmp_path):
+def test_shared_runs_and_equal_syntax_trees_are_reported_and_cost_nothing(tmp_path):
     long = "def multi_head(a, b):\n" + "".join(f"    a = a @ b + {n} * b[{n}]\n" for n in range(12)) + "    return a\n"
     other = long.replace("a", "x").replace("b", "y").replace("dexf", "def").replace("multi_hexd", "multi_head")
     grades = []

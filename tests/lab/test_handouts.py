@@ -77,9 +77,9 @@ def test_what_is_handed_out_asks_what_the_answers_file_asks(assignment, tmp_path
 def test_what_is_handed_out_says_what_may_not_be_used(assignment):
     for language in ("en", "zh"):
         section = starting.handout(assignment, language).partition("\n## Laws" if language == "en" else "\n## 规则")[0]
-        told = section.splitlines()[-1]
+        last = section.splitlines()[-1]
         for name in (*REFUSED, *(one.rpartition(".")[2] for part in assignment.parts for one in part.forbidden)):
-            assert f"`{name}`" in told, name
+            assert f"`{name}`" in last, name
 
 
 @each_assignment

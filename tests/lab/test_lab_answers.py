@@ -204,7 +204,7 @@ def test_a_configuration_put_beside_a_search_is_never_read(handed_in, tmp_path, 
     assert not verified(handed_in)["again"].problem and not (tmp_path / "ran").exists()
 
 
-def test_what_another_version_made_is_told_so_where_it_is_refused(handed_in, rewrite):
+def test_what_another_version_made_is_refused_with_that_reason(handed_in, rewrite):
     rewrite(handed_in / "runs" / "one" / "lab.json", config="0" * 64, suite="0.0.1")
     assert verified(handed_in)["one"].problem.startswith(
         "configuration: it is not the experiment's; version 0.0.1 of the suite made this run")
@@ -323,8 +323,8 @@ def test_sounds_are_handed_over_as_files_without_a_word_of_what_is_said_in_them(
     assert [one.reference for one in fresh] != [one.reference for one in unseen.drawn(speech, 4)]
     files = unseen.inputs(speech, fresh, tmp_path / "in")
     for file, one in zip(files, fresh, strict=True):
-        heard, said = speech.source.features_of([speech.from_text(file).source, one.source])
-        assert np.array_equal(np.asarray(heard), np.asarray(said))
+        of_file, said = speech.source.features_of([speech.from_text(file).source, one.source])
+        assert np.array_equal(np.asarray(of_file), np.asarray(said))
         assert re.fullmatch(r"\d+\.wav", Path(file).name) and one.reference.encode() not in Path(file).read_bytes()
 
 

@@ -82,7 +82,7 @@ def test_what_is_printed_is_shown_cut(folder, workers, capsys):
     ("x = 1\n", "attend.py defines no `attend`"),
     ("import nothing_of_that_name\n", "attend.py:1 ModuleNotFoundError"),
     ("def attend(*a):\n    import os\n    os._exit(0)\n", "your code ended the process in attend.py:3")])
-def test_why_a_part_is_not_run_is_told_with_its_line(folder, workers, capsys, text, said):
+def test_why_a_part_is_not_run_is_reported_with_its_line(folder, workers, capsys, text, said):
     (folder / "attend.py").write_text(text)
     code, out = check(folder, workers, capsys)
     assert code == 1 and said in out
@@ -170,7 +170,7 @@ def test_nothing_is_hinted_or_watched_unless_asked_for():
     ("import torch\ny = torch.ops.aten", "torch.ops"), ("from seq2seq_suite import lab", "seq2seq_suite.lab"),
     ("x = __import__('os')", "__import__"), ("import importlib.util", "importlib.util"), ("import torch", ""),
     ("import torch\ny = torch.optim", ""), ("from torch.nn import functional", ""), ("import seq2seq_suites", "")])
-def test_what_a_file_may_not_name_is_told_with_its_line(text, said):
+def test_what_a_file_may_not_name_is_reported_with_its_line(text, said):
     found = refusals({"attend.py": f"{text}\n"}, "attend")
     assert [(one.line, one.message) for one in found] == ([(text.count("\n") + 1, f"`{said}` is not allowed here")]
                                                          if said else [])

@@ -62,7 +62,7 @@ def test_a_loop_that_no_signal_ends_is_killed_from_outside(run):
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "raise SystemExit", "os.kill(os.getpid(), 9)"])
-def test_the_end_of_the_process_is_told_with_its_line_where_it_is_known(run, end):
+def test_the_end_of_the_process_is_reported_with_its_line_where_it_is_known(run, end):
     failed = failure(run, f"import os\ndef f(x):\n    {end}")
     assert "ended the process" in failed.message and ("f.py:3" in failed.message or "kill" in end)
 

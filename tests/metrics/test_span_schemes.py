@@ -49,7 +49,7 @@ def test_the_same_spans_have_the_same_figures_in_every_scheme(true_in, found_in)
 
 
 @pytest.mark.parametrize("name", ["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"])  # its IOE1 differs
-def test_the_figures_are_those_of_seqeval_told_the_scheme(name):
+def test_the_figures_are_those_of_seqeval_given_the_scheme(name):
     pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     from seqeval import scheme
     from seqeval.metrics import f1_score

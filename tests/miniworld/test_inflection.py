@@ -147,7 +147,7 @@ def test_prepositions_govern_their_case(sentences: list[list[str]]) -> None:
     assert seen > 150
 
 
-def test_what_is_put_is_told_in_the_accusative_and_what_is_left_in_the_dative() -> None:
+def test_what_is_put_is_in_the_accusative_and_what_is_left_in_the_dative() -> None:
     seen = set()
     for scene in scenes("train", sizes={"train": 4000}):
         event = scene.events[0]

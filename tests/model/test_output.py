@@ -100,7 +100,7 @@ def test_a_search_has_the_weight_as_it_is():
             torch.testing.assert_close(linear.linear(weight, bias)(hidden), hidden @ weight.t() + bias)
 
 
-def test_without_the_private_functions_of_torch_the_plain_product_is_taken(monkeypatch):
+def test_without_the_private_functions_of_torch_the_plain_product_is_used(monkeypatch):
     monkeypatch.setattr(torch_private.torch.ops, "mkldnn", object())
     monkeypatch.setattr(torch_private.torch, "cpu", object())
     monkeypatch.setattr(torch_private, "has_onednn", torch_private.has_onednn.__wrapped__)

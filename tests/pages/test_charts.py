@@ -68,13 +68,13 @@ def test_charts_are_drawn_again_when_the_window_changes_and_their_type_keeps_its
 
 def test_arrow_keys_tell_the_exact_values_of_each_chart(opened, gallery):
     page = drawn(opened, gallery)
-    told = []
+    shown = []
     for chart in page.locator(".chart svg[role=img]").all():
         chart.focus()
         page.keyboard.press("ArrowRight")
-        told.append(page.locator("#tip").text_content())
-    assert len(told) == len(PANELS) - 1 and all(told)
-    assert "words 1–5\nF1 99.90\n95 %: 99.70 to 100\nn 73" in told
+        shown.append(page.locator("#tip").text_content())
+    assert len(shown) == len(PANELS) - 1 and all(shown)
+    assert "words 1–5\nF1 99.90\n95 %: 99.70 to 100\nn 73" in shown
     page.keyboard.press("Escape")
     assert page.evaluate("getComputedStyle(document.getElementById('tip')).visibility") == "hidden"
 
@@ -115,7 +115,7 @@ def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, k
     ([23.9, 24.0, 24.05], []), ([99.5, 99.7], []), ([0.345, 0.346], []), ([0.0, 0.0], []), ([21.7], []),
     ([1234567.0, 1234568.0], []), ([-0.001, -0.0011], []), ([5.0, 5.1], [1.0, 99.0])])
 @pytest.mark.parametrize("kind", ["dots", "scatter", "lines", "logarithm", "rows"])
-def test_ticks_are_told_apart_and_a_small_difference_never_fills_the_axis(opened, gallery, kind, values, ends):
+def test_ticks_differ_and_a_small_difference_never_fills_the_axis(opened, gallery, kind, values, ends):
     page = opened(gallery)
     named = kind in ("dots", "rows")
     page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)", {

@@ -153,8 +153,8 @@ def test_texts_are_aligned_with_as_many_errors_as_jiwer_counts(draw):
         assert sum(kind != "" for kind, _, _ in steps) == len(word_errors(reference, output))
         assert [" ".join(filter(None, side)) for _, *sides in [("", *zip(*(pair for _, *pair in steps), strict=True))]
                 for side in sides] == [reference, output]
-        for kind, said, heard in steps:
-            assert kind == ("" if said == heard else "inserted" if not said else "missed" if not heard else "wrong")
+        for kind, said, word in steps:
+            assert kind == ("" if said == word else "inserted" if not said else "missed" if not word else "wrong")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

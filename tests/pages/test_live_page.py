@@ -130,12 +130,12 @@ def test_the_search_is_set_for_the_runs_that_know_it_and_the_address_asks_the_sa
     run(page)
     sampled = {body["run"]: "temperature" in body for body in asked if "trace" in body}
     assert sampled == {"autoregressive": True, "mask_predict": False, "ctc": False}
-    told = page.locator("#results .output").first.inner_text()
+    before = page.locator("#results .output").first.inner_text()
     again = page.context.new_page()
     again.goto(page.url)
     again.wait_for_selector("#others .output")
     assert again.locator("input[name=seed]").input_value() == "7"
-    assert again.locator("#results .output").first.inner_text() == told
+    assert again.locator("#results .output").first.inner_text() == before
 
 
 def test_an_output_and_the_link_are_copied_and_the_report_is_linked(opened_live):

@@ -71,8 +71,8 @@ def test_the_page_begins_with_the_highest_figure_and_what_the_tests_say_of_it(ch
     ({"verdict": "tie", "holm_p": 1.0}, ": tie (p 1.000"), (None, ": not tested, as they have no figures of the same")])
 def test_of_two_runs_the_verdict_and_its_test_are_named(changes, words):
     rows = [comparison_row(run=name, figure=90.0 - place, latency_ms=NAN) for place, name in enumerate("ab")]
-    told = lede(rows, [] if changes is None else [comparison_pair(first="b", second="a", **changes)])
-    assert words in told and "best" not in told and "surely" not in told
+    found = lede(rows, [] if changes is None else [comparison_pair(first="b", second="a", **changes)])
+    assert words in found and "best" not in found and "surely" not in found
 
 
 @pytest.mark.parametrize(("changes", "given", "words"), [
@@ -81,8 +81,8 @@ def test_of_two_runs_the_verdict_and_its_test_are_named(changes, words):
     ({}, {"a": {"search.beam_size": "1"}, "b": {"search.beam_size": "5"}}, "search.beam_size 1 and 5"),
     ({"minutes": 5.7, "tokens": 4_000_100}, {"a": {"x": "1"}, "b": {"x": "2"}}, None)])
 def test_what_was_given_unequally_stands_in_the_first_sentence(changes, given, words):
-    told = lede([comparison_row(run="a", figure=95.0), comparison_row(run="b", **changes)], given=given)
-    assert told.startswith("Not an equal comparison: ") == (words is not None) and (words or "On parsing") in told
+    found = lede([comparison_row(run="a", figure=95.0), comparison_row(run="b", **changes)], given=given)
+    assert found.startswith("Not an equal comparison: ") == (words is not None) and (words or "On parsing") in found
 
 
 def test_variants_of_several_seeds_are_compared_by_their_means():
@@ -158,8 +158,8 @@ def test_the_matrix_of_tests_is_row_minus_column():
     alone = {row["run"]: [row] for row in rows}
     (found,) = compared.tests(rows, [comparison_pair(first="a", second="b", difference=-1.5, verdict="worse")], alone)
     assert found["rows"] == found["columns"] == ["a", "b"]
-    told = "p 0.008, randomisation test"
-    assert found["cells"] == [[None, (1.5, "better", told)], [(-1.5, "worse", told), None]]
+    tooltip = "p 0.008, randomisation test"
+    assert found["cells"] == [[None, (1.5, "better", tooltip)], [(-1.5, "worse", tooltip), None]]
 
 
 def test_settings_of_the_search_are_those_of_the_last_evaluation(tmp_path):

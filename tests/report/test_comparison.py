@@ -53,8 +53,8 @@ def test_a_terminal_has_every_figure_in_its_column(capsys, pairs):
     tables = [QUALITY, COST, MODELS, *([DIFFERENCES] if pairs else [])]
     assert blocks[1 : len(tables) + 1] == tables
     assert blocks[0][0][0].startswith("On parsing, one has F1 90.13 (seed 1), two 90.13")
-    told = " ".join(line for block in blocks[len(tables) + 1 :] for line, in block)
-    assert ("Corrected by Holm" in told and "McNemar" in told) if pairs else not told
+    reported = " ".join(line for block in blocks[len(tables) + 1 :] for line, in block)
+    assert ("Corrected by Holm" in reported and "McNemar" in reported) if pairs else not reported
 
 
 def test_csv_and_json_hold_all_that_is_known(tmp_path):

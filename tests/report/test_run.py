@@ -184,7 +184,7 @@ def test_a_run_without_summary_shows_the_curve_of_its_first_validation_figure(ru
     assert data(run, "training")["figures"][0]["name"] == "F1"
 
 
-def test_starts_are_told_from_the_last_to_the_first_with_plain_facts(run):
+def test_starts_are_listed_from_the_last_to_the_first_with_plain_facts(run):
     times = ["2026-01-01", "2026-01-02", "2026-01-03"]
     (run / "provenance.json").write_text(json.dumps({
         "time": times[2], "commit": "", "changed_since_commit": True, "resumed": False, "gpu": None,
@@ -288,8 +288,8 @@ def test_outputs_that_do_not_depend_on_the_input_are_flagged(given, right, said)
     rows = [{"prediction": output, "reference": gold, "equal": output == gold} for output, gold in
             zip(given, right, strict=True)]
     rows[0]["equal"] = True  # some are judged
-    told = lede([Outputs("test", rows, {}, {}, "f1", True)], None, "")
-    assert said in "".join(text for text, _ in told) and any("outputs on the split" in text for text, _ in told) == (
+    found = lede([Outputs("test", rows, {}, {}, "f1", True)], None, "")
+    assert said in "".join(text for text, _ in found) and any("outputs on the split" in text for text, _ in found) == (
         said != "")
 
 
@@ -298,11 +298,11 @@ def test_errors_of_several_splits_are_summed_only_where_the_sentence_says_so():
         return Outputs(split, [{"equal": place >= wrong, "kinds": ["order"] if place < wrong else []}
                                for place in range(30)], {}, {}, "f1", True)
 
-    def told(*outputs):
+    def sentence(*outputs):
         return "".join(text for text, _ in _kind(outputs))
 
-    assert told(one("test", 7)) == "All 7 wrong outputs have the error “order”. "
-    assert told(one("test", 7), one("compositional", 8)) == (
+    assert sentence(one("test", 7)) == "All 7 wrong outputs have the error “order”. "
+    assert sentence(one("test", 7), one("compositional", 8)) == (
         "All 15 wrong outputs on the splits test and new combinations, together, have the error “order”. ")
 
 

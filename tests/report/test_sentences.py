@@ -16,12 +16,12 @@ def test_the_loss_still_falls_where_it_is_least_at_the_end_and_fell_until_then(t
     assert ("the loss was still falling: not trained long enough" in said) == falling
 
 
-def test_overfitting_is_told_by_the_loss_of_validation():
-    def told(*losses, best=1):
+def test_overfitting_is_reported_by_the_loss_of_validation():
+    def reported(*losses, best=1):
         points = [[update, None, None, loss] for update, loss in enumerate(losses)]
         return on_training([{"name": "validation", "dashed": True, "points": points}], points, best)
 
-    assert "least at update 1" in told(2.0, 1.0, 1.2)[0]
-    assert not told(2.0, 1.0, 1.01) and not told(2.0, 3.0)
-    assert "longer training" in told(3.0, 2.0, 1.0, best=2)[0]
-    assert "same value at all 2 validations" in told(3.0, 3.0)[0] and not told(3.0)
+    assert "least at update 1" in reported(2.0, 1.0, 1.2)[0]
+    assert not reported(2.0, 1.0, 1.01) and not reported(2.0, 3.0)
+    assert "longer training" in reported(3.0, 2.0, 1.0, best=2)[0]
+    assert "same value at all 2 validations" in reported(3.0, 3.0)[0] and not reported(3.0)

@@ -83,7 +83,7 @@ def test_a_signal_to_one_process_stops_both_after_saving_and_both_resume_bit_for
     assert metrics(pair[0] / "whole") == metrics(pair[0] / "parts")
 
 
-def test_an_error_of_one_process_ends_both_and_is_told_once(pair):
+def test_an_error_of_one_process_ends_both_and_is_reported_once(pair):
     ends = pair[1]
     assert [code for code, _, _ in ends] == [1, 2], ends
     assert ends[0][2].strip() == "" and ends[1][2] == "train.jsonl:7: a row is broken\n  remedy:   mend it\n"
@@ -115,7 +115,7 @@ def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch)
     assert [code for code, _, _ in ends] == [1, 130] and not any("Traceback" in errors for _, _, errors in ends)
 
 
-def test_a_mistake_that_all_make_is_told_once(tmp_path):
+def test_a_mistake_that_all_make_is_reported_once(tmp_path):
     (tmp_path / "a.yaml").write_text("task: parsing\nsed: 3\n")
     for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"),
                               (["run"], "Missing argument 'YAML'"),

@@ -35,7 +35,7 @@ def rows(run: RunDirectory) -> list[dict]:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_new_or_empty_directory_is_taken(tmp_path, overwrite):
+def test_a_new_or_empty_directory_is_accepted(tmp_path, overwrite):
     for path in (tmp_path / "a" / "b", tmp_path):
         with taken(path, overwrite=overwrite) as run:
             assert run.path.is_dir()
@@ -140,7 +140,7 @@ def test_a_start_that_came_to_something_stays(tmp_path, name):
 
 
 @pytest.mark.parametrize("flags", [{}, {"resume": True}, {"overwrite": True}], ids=["plain", "resume", "overwrite"])
-def test_a_second_run_is_told_who_has_the_directory(tmp_path, flags):
+def test_a_second_run_is_refused_with_the_holder_of_the_directory(tmp_path, flags):
     with taken(tmp_path) as run:
         run.write_config("x")
         said = refused(tmp_path, **flags, match="another run is using this directory")
@@ -169,7 +169,7 @@ def test_a_lock_that_says_nothing_is_one_all_the_same(tmp_path, content):
         refused(tmp_path, match="its owner is not known yet")
 
 
-def test_a_lock_that_was_deleted_between_opening_and_locking_is_taken_anew(tmp_path, monkeypatch):
+def test_a_lock_that_was_deleted_between_opening_and_locking_is_acquired_anew(tmp_path, monkeypatch):
     whole, calls = fcntl.flock, []
 
     def late(*arguments):

@@ -122,9 +122,9 @@ def test_unknown_words_are_said(client):
 def test_a_trace_tells_how_each_decoder_wrote_the_output(client):
     for kind in ("autoregressive", "mask_predict"):
         found = client.post("/api/predict", json={"run": f"translation-{kind}", "text": SENTENCE, "trace": True}).json()
-        told = found["trace"]
-        times = [one["milliseconds"] for one in told["passes"]]
-        assert told["kind"] == kind and times == sorted(times) and times[-1] <= told["milliseconds"]
+        steps = found["trace"]
+        times = [one["milliseconds"] for one in steps["passes"]]
+        assert steps["kind"] == kind and times == sorted(times) and times[-1] <= steps["milliseconds"]
 
 
 def test_an_inspection_tells_what_was_looked_at_and_how_sure_the_model_was(client):
@@ -167,7 +167,7 @@ def test_broken_requests_are_refused_plainly(client, body, status):
     failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}), status)
 
 
-def test_the_first_of_several_mistakes_is_told(client):
+def test_the_first_of_several_mistakes_is_reported(client):
     body = b'{"txt": "a", "n_best": 0, "run": 3}'
     assert failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}),
                   422)["what"].startswith("run: ")
@@ -213,7 +213,7 @@ def test_the_interface_is_described_without_a_network(client):
         assert failure in schema["paths"]["/api/predict"]["post"]["responses"]
 
 
-def test_too_many_requests_are_told_to_wait(runs, tmp_path):
+def test_too_many_requests_are_answered_with_when_to_retry(runs, tmp_path):
     with served(runs[:1], tmp_path, rate=0.5) as client:
         body = {"text": "the dog sleeps"}
         assert client.post("/api/predict", json=body).status_code == 200

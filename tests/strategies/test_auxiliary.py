@@ -23,7 +23,7 @@ def given():
 
 
 @pytest.fixture
-def heard(make_batch):
+def labelled(make_batch):
     """A batch with labels, some of them missing, and transcripts of different lengths."""
     batch = make_batch([4, 3], [4, 6])
     return replace(batch, auxiliary={"tags": torch.tensor([[0, 2, 1, -1], [1, 0, 2, -1]]),
@@ -32,7 +32,7 @@ def heard(make_batch):
 
 
 @pytest.mark.parametrize("kind", [Autoregressive, LengthHead])
-def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
+def test_each_auxiliary_loss_is_its_plain_loop(make_model, labelled, kind):
     model = make_model(SHAPE, experts=4)
     with torch.no_grad():
         for layer in (*model.encoder.layers, *model.decoder.layers):
@@ -40,13 +40,13 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
     strategy = strategy_of(kind, auxiliaries=given())
     heads = {name: part.head for name, part in strategy.auxiliaries.items()}
     learner = Learner(model, strategy, balance_weight=0.02)
-    own, loss = strategy_of(kind).loss(model, heard), learner(heard)
+    own, loss = strategy_of(kind).loss(model, labelled), learner(labelled)
     expected = dict.fromkeys(("tags", "moves", "ctc", "language"), 0.0)
     for row, words in enumerate(((3, 3, 4), (4,))):
-        one = alone(heard, row)
+        one = alone(labelled, row)
         states, source = model.encode(one).values[0].detach(), one.source[0].tolist()
         for name in ("tags", "moves"):
-            for state, label in zip(states, heard.auxiliary[name][row].tolist(), strict=False):
+            for state, label in zip(states, labelled.auxiliary[name][row].tolist(), strict=False):
                 expected[name] -= heads[name](state).log_softmax(0)[label].item() if label >= 0 else 0.0
         scores = heads["ctc"].linear(states).log_softmax(1).tolist()
         expected["ctc"] -= math.log(sum(
@@ -57,18 +57,18 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
     assert {name: float(loss.sums[name].detach()) for name in expected} == pytest.approx(expected, rel=1e-4)
     assert float(loss.sums["balance"].detach()) == pytest.approx(4 * 10)  # of four layers, a mean over target symbols
     assert loss.counts == {**own.counts, "tags": 6, "moves": 6, "ctc": 4, "language": 5, "balance": 10}
-    assert loss.counts == learner.counts(heard)
+    assert loss.counts == learner.counts(labelled)
     for name, weight in own.weights.items():
         torch.testing.assert_close(loss.sums[name], own.sums[name])
         assert loss.weights[name] == pytest.approx(0.7 * weight)
     assert loss.weights.items() >= {"tags": 0.5, "moves": 0.25, "ctc": 0.3, "balance": 0.02, "language": 0.7}.items()
 
 
-def test_what_a_batch_has_not_is_not_learned(make_model, heard):
+def test_what_a_batch_has_not_is_not_learned(make_model, labelled):
     loss = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.3, transcript=5)).loss(
-        make_model(SHAPE), replace(heard, auxiliary={}))
+        make_model(SHAPE), replace(labelled, auxiliary={}))
     assert set(loss.sums) == {"cross_entropy"} and loss.weights == {"cross_entropy": 1.0}
-    none = strategy_of(Autoregressive).loss(make_model(SHAPE), heard)
+    none = strategy_of(Autoregressive).loss(make_model(SHAPE), labelled)
     assert set(none.sums) == {"cross_entropy"}
 
 

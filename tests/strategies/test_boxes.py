@@ -78,18 +78,18 @@ def test_groups_are_written_as_a_plain_loop_writes_them(make_model, pictures, se
     model, strategy = make_model(SHAPE, seed=seed, noise=0.5), strategy_of(Boxes, target=OPTIONS)
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     for row, (best,) in enumerate(found):
-        told, written, sure = [], [], []
+        prefix, written, sure = [], [], []
         for step in range(15):
-            logits = model.output(hidden_of(model, alone(pictures, row), told))[step]
+            logits = model.output(hidden_of(model, alone(pictures, row), prefix))[step]
             axis = step % 5
             if axis < 4:  # a box has an inside: a corner is not in the last bin, the other one beyond it
                 least, most = (0, BINS - 1) if axis < 2 else (written[-2] - FIRST_BIN + 1, BINS)
                 symbol = max(range(least, most), key=lambda place: float(logits[FIRST_BIN + place])) + FIRST_BIN
-                told.append(symbol)
+                prefix.append(symbol)
             else:
                 chances = logits[FIRST_CLASS:].softmax(0).tolist()
                 symbol = FIRST_CLASS + max(range(CLASSES), key=chances.__getitem__)
-                told.append(FIRST_CLASS + max(range(CLASSES + 1), key=chances.__getitem__))
+                prefix.append(FIRST_CLASS + max(range(CLASSES + 1), key=chances.__getitem__))
                 sure.append(max(chances[:CLASSES]))
             written.append(symbol)
         assert best.symbols == tuple(written) and best.complete

@@ -1,4 +1,4 @@
-"""Runs as jobs: by submitit's local executor, and what SLURM would be told."""
+"""Runs as jobs: by submitit's local executor, and what SLURM would receive."""
 
 import importlib.util
 import json
@@ -23,10 +23,10 @@ from pathlib import Path
 from torch.nn import functional
 
 def drop(x, rate, residual=None):
-    \"\"\"Dropout; once, in the middle of the run, the job is told that its time is over.\"\"\"
-    told = Path(__file__).with_name("told")
-    if rate and (told.parent / "runs/run/checkpoints/last").exists() and not told.exists():
-        told.touch()
+    \"\"\"Dropout; once, in the middle of the run, the job receives the signal that its time is over.\"\"\"
+    signalled = Path(__file__).with_name("signalled")
+    if rate and (signalled.parent / "runs/run/checkpoints/last").exists() and not signalled.exists():
+        signalled.touch()
         os.kill(os.getppid(), signal.SIGUSR2)
     dropped = functional.dropout(x, rate)
     return dropped if residual is None else residual + dropped
@@ -47,7 +47,7 @@ def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothin
     rows = [line.split()[:5] for line in capfd.readouterr().out.splitlines()]
     assert ["run", "parsing", "1", "validation", "f1"] in rows
     run = tmp_path / "runs/run"
-    assert (tmp_path / "told").exists() and "resuming at update" in (tmp_path / "runs/run.log").read_text()
+    assert (tmp_path / "signalled").exists() and "resuming at update" in (tmp_path / "runs/run.log").read_text()
     assert len(json.loads((run / "provenance.json").read_text())["earlier"]) == 1
     start(config_file.load(tmp_path / "small.yaml", own=True), tmp_path / "alone")
     assert metrics(run) == metrics(tmp_path / "alone")
@@ -66,7 +66,7 @@ def test_a_job_that_fails_fails_the_sweep(tmp_path, monkeypatch):
                       cluster=Cluster(tmp_path / "jobs", tmp_path / "cluster.yaml", jobs=None))
 
 
-def test_slurm_is_told_what_the_file_of_the_page_says(tmp_path, monkeypatch):
+def test_slurm_receives_what_the_file_of_the_page_says(tmp_path, monkeypatch):
     slurm_of(tmp_path, monkeypatch, srun="", sbatch="")
     options = tmp_path / "cluster.yaml"
     text = re.search(r"```yaml\n(slurm_partition.*?)```", PAGE.read_text(), re.DOTALL)[1]

@@ -27,7 +27,7 @@ SIZES = {"train": 40, "validation": 8, "test": 8}
 def few_rows(number: int) -> Iterator[None]:
     """Embedded data of which validation and test have so few rows.
 
-    They are told anew: the cache, where users' own runs read them, is to keep whole splits alone.
+    They are generated anew: the cache, which users' own runs read, is to keep whole splits alone.
     """
     with ExitStack() as stack:
         stack.enter_context(patch.object(miniworld, "TEXTS", set()))

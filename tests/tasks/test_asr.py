@@ -223,7 +223,7 @@ def train(folder, tmp_path):
     return run
 
 
-def test_a_translation_starts_from_what_a_recogniser_heard(train, tmp_path):
+def test_a_translation_is_initialised_from_a_recogniser(train, tmp_path):
     train("asr", task="asr", search={"ctc_weight": 0.3})
     summary = train("st", task="speech_translation", init_from=str(tmp_path / "asr"))
     assert {"bleu", "chrf"} <= set(summary["splits"]["test"])

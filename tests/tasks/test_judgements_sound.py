@@ -43,7 +43,7 @@ def test_facts_are_those_of_the_voice_and_none_for_a_plain_file(task):
     assert task.presentation.facts(Example("a.wav")) == {}
 
 
-def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task):
+def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misrecognised(task):
     examples = [Example(Voice("en+a", 150), "The boy."), Example(Voice("en+b", 190), "The boy.")]
     panels = {panel["title"]: panel for panel in task.presentation.charts(examples, ["the boy", "the toy"])}
     speakers = panels["By speaker"]

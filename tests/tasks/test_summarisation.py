@@ -51,5 +51,5 @@ def test_the_embedded_summary_says_where_the_story_leaves_its_people():
             place = sentence.rstrip(".").rpartition(" ")[2]
             people = sentence.replace(" and ", ", ").partition(" is " if " is " in sentence else " are ")[0]
             assert place in story and all(person in story for person in people.split(", "))
-    told = dict(summaries("test", sizes={"test": 200}))
-    assert len(told) == 200 and all("in the" in summary for summary in told.values())
+    summary_of = dict(summaries("test", sizes={"test": 200}))
+    assert len(summary_of) == 200 and all("in the" in summary for summary in summary_of.values())

@@ -58,7 +58,7 @@ VARIANTS = [{}, {"joint": False}, {"source_subwords": "unigram", "target_subword
 
 
 @pytest.mark.parametrize("names", [("src", "tgt"), ("source", "target"), ("en", "de"), None])
-def test_columns_are_taken_by_name(tmp_path, names):
+def test_columns_are_found_by_name(tmp_path, names):
     write_jsonl(tmp_path / "train.jsonl", [
         {"translation": {"de": target, "en": source}} if names is None else
         {names[1]: target, "id": 1, names[0]: source}
@@ -176,7 +176,7 @@ def test_vocabularies_survive_saving(tmp_path, options):
         assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
 
 
-def test_a_front_end_that_is_taken_over_brings_its_subwords_along(tmp_path):
+def test_an_initialised_front_end_brings_its_subwords_along(tmp_path):
     fitted().save(tmp_path / "vocabulary")
     others = [Example(f"{source} Now!", f"{target} Jetzt!") for source, target in PAIRS[:4]]
 
@@ -230,8 +230,8 @@ def test_a_run_that_begins_from_another_counts_its_own_targets_and_searches_with
     ids = [len(item.target) for item in first.task.encode(EXAMPLES)]
     assert counted == {"first": sum(ids), "second": sum(ids[:2])}
     plain = s2s.load(second.path, settings=["translation.ngrams=0"]).predictions(["A dog barks."])
-    told = s2s.load(second.path, settings=["translation.piece_bonus=50"]).predictions(["A dog barks."])
-    (few,), (many,) = next(iter(plain)), next(iter(told))
+    rewarded = s2s.load(second.path, settings=["translation.piece_bonus=50"]).predictions(["A dog barks."])
+    (few,), (many,) = next(iter(plain)), next(iter(rewarded))
     assert len(many.value) > len(few.value)
 
 

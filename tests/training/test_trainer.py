@@ -86,15 +86,15 @@ def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(fold
     assert 1.5 < float(expected) < 4.0  # of two layers
 
 
-def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp_path):
-    trainer, told = make_trainer(small_config(folder, max_updates=4), tmp_path), []
+def test_the_strategy_receives_before_each_update_how_far_training_is(folder, tmp_path):
+    trainer, reported = make_trainer(small_config(folder, max_updates=4), tmp_path), []
     strategy = trainer.learner.strategy
     loss = strategy.loss
-    strategy.loss = lambda model, batch: told.append(strategy.fraction_done) or loss(model, batch)
+    strategy.loss = lambda model, batch: reported.append(strategy.fraction_done) or loss(model, batch)
     stream = trainer.batches.batches(0)
     for _ in range(4):
         trainer._update([next(stream), next(stream)])
-    assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
+    assert reported == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
 
 
 def test_training_is_its_plain_loop(folder, tmp_path):
@@ -146,8 +146,8 @@ def test_training_is_its_plain_loop(folder, tmp_path):
 
 def test_the_best_is_kept_and_what_came_since_is_counted(folder, tmp_path):
     trainer = make_trainer(small_config(folder, patience=2), tmp_path)
-    told, figures = [], iter([10.0, 30.0, float("nan"), 30.0, 40.0, 20.0])
-    trainer._display = SimpleNamespace(validation=lambda update, found, better: told.append((update, better)))
+    reported, figures = [], iter([10.0, 30.0, float("nan"), 30.0, 40.0, 20.0])
+    trainer._display = SimpleNamespace(validation=lambda update, found, better: reported.append((update, better)))
     trainer.validate = lambda between: {"f1": next(figures)}
     seen = []
     for update in range(1, 7):
@@ -158,7 +158,7 @@ def test_the_best_is_kept_and_what_came_since_is_counted(folder, tmp_path):
                      bool(trainer.limit_reached())))
     assert seen == [(1, 10.0, 0, False), (2, 30.0, 0, False), (2, 30.0, 1, False), (2, 30.0, 2, True),
                     (5, 40.0, 0, False), (5, 40.0, 1, False)]
-    assert told == [(update, update in (1, 2, 5)) for update in range(1, 7)]
+    assert reported == [(update, update in (1, 2, 5)) for update in range(1, 7)]
     assert [row["f1"] for row in metrics(tmp_path)][:2] == [10.0, 30.0]
 
 

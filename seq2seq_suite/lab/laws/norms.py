@@ -91,11 +91,11 @@ def residual_once(student: Student) -> None:
     x, sublayer, norm, _, _ = _around()
     for placement in ("pre", "post"):
         student.call("residual", x, sublayer, norm, placement)
-        heard = [name for name, _ in student.calls]
+        called = [name for name, _ in student.calls]
         for name in ("sublayer", "norm"):
-            if heard.count(name) != 1:
-                raise Broken(f"{placement}: the {name} runs {heard.count(name)} times; dropout in it would differ",
-                             f"{placement}：{name} 运行了 {heard.count(name)} 次；若其中有 dropout，结果就会不同")
+            if called.count(name) != 1:
+                raise Broken(f"{placement}: the {name} runs {called.count(name)} times; dropout in it would differ",
+                             f"{placement}：{name} 运行了 {called.count(name)} 次；若其中有 dropout，结果就会不同")
 
 
 @law("residual.pure", part="residual", kind=EDGE, note="004", says="x stays as it is", says_zh="x 保持原样")

@@ -114,7 +114,7 @@ class RecurrentDecoder(nn.Module):
         self.output = nn.Linear(3 * width, width)
         self.dropout = nn.Dropout(dropout_rate)
 
-    def remember(self, memory: States) -> RecurrentMemory:
+    def prepare_memory(self, memory: States) -> RecurrentMemory:
         """Keys and values (B,1,S,D) of the memory (B,S,D), and the states that decoding begins with."""
         keys = self.key(memory.values).unsqueeze(1)
         weight = memory.mask.unsqueeze(2).to(memory.values.dtype)
@@ -135,7 +135,7 @@ class RecurrentDecoder(nn.Module):
         Args:
             x: (N,T,D) embedded symbols.
             visible: not looked at.
-            memory: from `remember`.
+            memory: from `prepare_memory`.
             cache: the layers' states and how many symbols they have read.
 
         Returns:

@@ -88,7 +88,7 @@ class Parallel(Strategy):
         most = self.options.most_positions(states.mask.size(1)) or batch.target.size(1)
         vectors, mask = self.decoder_inputs(model, memory, batch, self.decoder_length(states, batch), most)
         symbols, revealed = self.glance(model, memory, batch, vectors, mask)
-        hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
+        hidden = self.run_decoder(model, memory, vectors, mask, symbols, revealed)
         own = self.own_loss(model, memory, batch, hidden, mask, revealed)
         return self.auxiliaries.added(own, batch, states)
 
@@ -111,7 +111,7 @@ class Parallel(Strategy):
         return glance(self, model, memory, batch, vectors, mask)
 
     @staticmethod
-    def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None = None,
+    def run_decoder(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None = None,
                revealed: Tensor | None = None) -> Tensor:
         """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C), if any, in their place where `revealed`."""
         if symbols is not None and revealed is not None:

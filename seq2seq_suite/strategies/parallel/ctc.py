@@ -103,7 +103,7 @@ class Ctc(Parallel):
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
-        hidden = self.hidden(model, memory, vectors, mask)
+        hidden = self.run_decoder(model, memory, vectors, mask)
         width = max(options.beam_size, options.num_hypotheses)
         if width > 1:
             logits = model.logits(hidden, memory).float()

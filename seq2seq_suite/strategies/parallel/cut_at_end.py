@@ -85,7 +85,7 @@ class CutAtEnd(Aligned):
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
         lengths = torch.minimum(self.decoder_length(states, batch), limit)
         vectors, mask = self.decoder_inputs(model, memory, batch, lengths)
-        hidden = self.hidden(model, memory, vectors, mask)
+        hidden = self.run_decoder(model, memory, vectors, mask)
         scores, lengths = self.output_log_probs(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]

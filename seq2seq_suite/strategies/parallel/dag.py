@@ -127,7 +127,7 @@ class Dag(Parallel):
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """Greedy decoding over links and symbols, or beam search over outputs."""
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
-        hidden = self.hidden(model, memory, vectors, mask)
+        hidden = self.run_decoder(model, memory, vectors, mask)
         emissions, links = self.output_log_probs(model, memory, hidden), self.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return dag_greedy(emissions, links, mask.sum(1), limit)

@@ -41,7 +41,7 @@ def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vec
     # The same dropout in both passes: the code after this block starts with the same random state.
     devices = [vectors.device] if vectors.device.type == "cuda" else []
     with torch.no_grad(), torch.random.fork_rng(devices):
-        hidden = strategy.hidden(model, memory, vectors, mask)
+        hidden = strategy.run_decoder(model, memory, vectors, mask)
         symbols, likeliest = strategy.alignment(model, memory, batch, hidden, mask)
         missed = (likeliest != symbols) & (symbols >= 0)
         ratio = ratio_at(strategy.options.glancing, strategy.fraction_done)

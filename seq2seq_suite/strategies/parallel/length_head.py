@@ -135,7 +135,7 @@ class LengthHead(Aligned):
     def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
                         ) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
-        return self.output_log_probs(model, memory, self.hidden(model, memory, vectors, mask))
+        return self.output_log_probs(model, memory, self.run_decoder(model, memory, vectors, mask))
 
 
 def targets_by_position(batch: Batch, mask: Tensor) -> Tensor:

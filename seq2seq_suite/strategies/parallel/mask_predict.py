@@ -56,7 +56,7 @@ class MaskPredict(LengthHead):
         known, lengths = torch.zeros_like(mask), mask.sum(1)
         symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
         for step in range(1, options.iterations + 1):
-            hidden = self.hidden(model, memory, vectors, mask, symbols, known)
+            hidden = self.run_decoder(model, memory, vectors, mask, symbols, known)
             found = self.output_log_probs(model, memory, hidden)
             scores = torch.where(known.unsqueeze(2), scores, found)
             gained, symbols = scores.max(-1)

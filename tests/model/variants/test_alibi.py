@@ -61,6 +61,6 @@ def test_order_matters(make_model, make_batch):
     torch.testing.assert_close(bag.encode(batch).values, bag.encode(turned).values.roll(-2, 1), rtol=1e-4, atol=1e-5)
 
 
-def test_a_decoder_alone_is_told_distances_over_padding_and_is_refused():
+def test_a_decoder_alone_with_distances_over_padding_is_refused():
     with pytest.raises((ConfigError, ValueError), match=r"alibi does not go with backbone\.encoder none"):
         Backbone.model_validate({"positions": "alibi", "encoder": "none"})

@@ -124,7 +124,7 @@ def test_doubles_are_left_out_where_the_key_says_so():
     assert task.read_hypothesis(hypothesis_of(task, *names, certainties=scores), example).scores == (0.9, 0.6)
 
 
-def test_what_the_strategy_and_the_model_are_told_is_measured_in_bins_and_patches():
+def test_what_the_strategy_and_the_model_receive_is_measured_in_bins_and_patches():
     task = fitted()
     options, shape = task.shape().target, task.shape()
     assert (options.bins, options.labels, options.instances) == (64, 2, 6)

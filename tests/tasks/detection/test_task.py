@@ -271,7 +271,7 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
         assert float(loss.sums[kind]) == pytest.approx(value, rel=1e-4)
 
 
-def test_where_a_box_stands_is_told_as_far_as_it_is_written(make_model):
+def test_the_positions_of_a_box_are_known_as_far_as_it_is_decoded(make_model):
     task, _ = fitted()
     patches = plane(6, 6, 16).view(6, 6, 16)
     group = torch.tensor([[8, 16, 24, 40, 0]]) + len(SPECIALS)  # 8 bins a patch: rows 1 to 3, columns 2 to 5
@@ -305,7 +305,7 @@ def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
         sure, likeliest = classes.softmax(-1), classes.argmax(-1)
         for row, best in enumerate(found):
             assert best[0].details["certainties"][number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)
-            if likeliest[row] == len(task.target.labels):  # what follows is told that this was noise
+            if likeliest[row] == len(task.target.labels):  # later symbols see that this was noise
                 written[row, place] = first_label + len(task.target.labels)
 
 

@@ -114,7 +114,7 @@ def test_labels_are_ordered_by_falling_frequency_or_as_given():
     assert fitted().target.symbols(("never seen", "corn", "wheat")) == ["wheat", "corn", "never seen"]
 
 
-def test_the_strategy_is_told_how_sets_are_learned_and_decided():
+def test_the_strategy_receives_how_sets_are_learned_and_decided():
     assert make_task().shape().target == SetShape(len(SPECIALS))
     assert make_task(multilabel__order="given", multilabel__head_weight=0.7).shape().target == SetShape(len(SPECIALS))
     chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
@@ -189,7 +189,7 @@ def marginals_of(task: MultilabelTask, **scores: float) -> Hypothesis:
     return Hypothesis((4,), 0.0, details={"marginals": tuple(scores.get(name, 0.0) for name in names)})
 
 
-def test_labels_above_the_threshold_are_taken_and_the_likeliest_if_none_is():
+def test_labels_above_the_threshold_are_predicted_and_the_likeliest_if_none_is():
     task, example = fitted(multilabel__decision="marginals"), Example(("x",))
     task.threshold = 0.3
     assert task.read_hypothesis(marginals_of(task, wheat=0.4, corn=0.6, crude=0.2), example) == ("corn", "wheat")

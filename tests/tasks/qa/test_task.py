@@ -65,7 +65,7 @@ def test_squad_is_read_as_the_hub_serves_it(tmp_path, format):
     assert task.target.vocabulary.decode(task.encode([one])[0].target[:-1].tolist()) == ["a", "gold", "dome"]
 
 
-def test_a_list_of_answers_and_another_category_column_are_taken(tmp_path):
+def test_a_list_of_answers_and_another_category_column_are_accepted(tmp_path):
     row = {**ROW, "answer": ["at home", "home"], "type": "where"}
     assert read_one(tmp_path, row).reference == Gold(("at home", "home"), "2")
     assert read_one(tmp_path, row, qa__category_columns=["type"]).reference.category == "where"

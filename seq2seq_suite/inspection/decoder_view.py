@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from seq2seq_suite.common.shapes import GROUP
 from seq2seq_suite.common.types import BLANK, END, Batch, Encoded, Hypothesis
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.inspection.attention_recorder import MOST_WEIGHTS, Attending, attentions
+from seq2seq_suite.inspection.attention_recorder import MOST_WEIGHTS, AttentionRecorder, attentions
 from seq2seq_suite.inspection.decoding_trace import rewritten, with_target
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.predictor import Predictor
@@ -29,7 +29,7 @@ Piece = tuple[int, int, Tensor]
 
 
 @dataclass(frozen=True)
-class Reading:
+class DecoderView:
     """One output as the decoder sees it.
 
     Args:
@@ -60,9 +60,9 @@ def evaluating(module: nn.Module) -> Iterator[None]:
         module.train(was_training)
 
 
-def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
+def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> DecoderView:
     """How the decoder, in evaluation mode, sees an item's best hypothesis; without weights if there are too many."""
-    strategy, options, model = predictor.learner.strategy, predictor.options, Attending(predictor.model)
+    strategy, options, model = predictor.learner.strategy, predictor.options, AttentionRecorder(predictor.model)
     batch = collate([item], predictor.task.name).to(predictor.device)
     output: Sequence[int] = ()
     pieces: Sequence[Piece] = ()
@@ -85,7 +85,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
         output = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
     sources, heads = int(model.states.mask.sum()), strategy.auxiliaries
     frames = heads["ctc"].head(model.states)[0, :sources] if "ctc" in heads else None
-    return Reading(tuple(output), sources, model.of_sentence(
+    return DecoderView(tuple(output), sources, model.of_sentence(
         last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
 
 
@@ -117,7 +117,7 @@ def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypoth
     return symbols, pieces
 
 
-def _read_parallel(strategy: Parallel, model: Attending, mask: Tensor, batch: Batch, best: Hypothesis
+def _read_parallel(strategy: Parallel, model: AttentionRecorder, mask: Tensor, batch: Batch, best: Hypothesis
                    ) -> tuple[int, int, Sequence[int], Sequence[Piece]]:
     """Of several lengths that were tried, with real positions `mask`, the row of the one that won, its positions,
     symbols and pieces.
