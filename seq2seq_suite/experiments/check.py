@@ -17,7 +17,7 @@ from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_s
 from seq2seq_suite.experiments.room import refuse_all, without_room
 from seq2seq_suite.prediction.build import build_predictor
 from seq2seq_suite.prediction.open_task import open_task
-from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.prediction.predictor import Predictor, in_mode
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.training.trainer import peak_memory
@@ -164,17 +164,21 @@ def _positions(config: Config, splits: dict[str, list[Example]], encoded: Mappin
     """Targets that need more positions than a parallel decoder has; removed from those beyond the search's limit."""
     if config.strategy.room(torch.ones(1, dtype=torch.int64)) is None:
         return []
-    findings = []
+    crowded = {}
     for split, items in encoded.items():
-        places, why = without_room(config, predictor.task, items)
-        if len(places):
+        crowded[split], why = without_room(config, predictor.task, items)
+        if len(places := crowded[split]):
             refuse_all(config, split, len(places) == len(items), why, splits[split][places[0]].origin)
             too_long, forbidden = found[split]
             found[split] = sorted(set(too_long) - set(places.tolist())), forbidden
-            findings.append(f"{split} {_share(len(places), len(items))}"
-                            + _named([splits[split][place] for place in places]))
             warnings.append(f"targets of {split} are {why}")
-    return [("targets longer than the positions", "; ".join(findings) or "none")]
+    return [("targets longer than the positions", _by_split(splits, crowded))]
+
+
+def _by_split(splits: dict[str, list[Example]], found: Mapping[str, Sequence[int]]) -> str:
+    """How many examples of each split were found, and the first few."""
+    return "; ".join(f"{split} {_share(len(places), len(splits[split]))}{_named([splits[split][at] for at in places])}"
+                     for split, places in found.items() if len(places)) or "none"
 
 
 def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
@@ -186,15 +190,11 @@ def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Map
         kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
     found = {split: _impossible(items, predictor, constraint) for split, items in encoded.items()}
     rows = _positions(config, splits, encoded, predictor, found, warnings)
-    for place_of_kind, (kind, remedy) in enumerate(kinds.items()):
-        findings = []
-        for split, examples in splits.items():
-            places = found[split][place_of_kind]
-            if places:
-                findings.append(f"{split} {_share(len(places), len(examples))}"
-                                + _named([examples[place] for place in places]))
-                warnings.append(f"targets of {split} are {kind}, so no search can produce them: {remedy}")
-        rows.append((f"targets {kind}", "; ".join(findings) or "none"))
+    for number, (kind, remedy) in enumerate(kinds.items()):
+        places = {split: found[split][number] for split in splits}
+        rows.append((f"targets {kind}", _by_split(splits, places)))
+        warnings += [f"targets of {split} are {kind}, so no search can produce them: {remedy}"
+                     for split in splits if places[split]]
     return rows
 
 
@@ -305,13 +305,8 @@ def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: i
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    was_training = predictor.learner.training
-    predictor.learner.train()
-    try:
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            loss = predictor.learner(part)
-    finally:
-        predictor.learner.train(was_training)
+    with in_mode(predictor.learner, training=True), torch.autograd.graph.saved_tensors_hooks(note, lambda kept: kept):
+        loss = predictor.learner(part)
     del loss  # it kept all storage alive, so that none was reused and counted twice
     return sum(kept.values()) * len(largest) // rows
 

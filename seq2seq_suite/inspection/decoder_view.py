@@ -5,13 +5,13 @@ Shape suffixes in this module: T decoder positions, S encoder positions, V symbo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seq2seq_suite.common.shapes import GROUP
 from seq2seq_suite.common.types import BLANK, END, Batch, Encoded, Hypothesis
@@ -46,18 +46,6 @@ class DecoderView:
     weights: Mapping[str, Tensor]
     pieces: tuple[Piece, ...] = ()
     frames: Tensor | None = None
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """In evaluation mode, without gradients; paths are found by derivatives, which inference mode forbids."""
-    was_training = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        module.train(was_training)
 
 
 def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> DecoderView:

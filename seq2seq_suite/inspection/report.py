@@ -14,8 +14,9 @@ from torch import Tensor
 
 from seq2seq_suite.common.files import atomic_write_text, read_json, read_rows, to_json
 from seq2seq_suite.common.types import BEGIN, SPECIALS, Example, Hypothesis
-from seq2seq_suite.inspection.decoder_view import DecoderView, evaluating, read
+from seq2seq_suite.inspection.decoder_view import DecoderView, read
 from seq2seq_suite.inspection.decoding_trace import likeliest, trace
+from seq2seq_suite.prediction.predictor import in_mode
 from seq2seq_suite.runs.distributed import ALONE
 from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.tasks.base import Task
@@ -50,7 +51,8 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
     task, strategy, options = predictor.task, predictor.learner.strategy, predictor.options
     items = [replace(item, index=place) for place, item in enumerate(task.encode(examples))]
     found = []
-    with evaluating(predictor.learner):
+    # Paths are found by derivatives, which inference mode forbids.
+    with in_mode(predictor.learner, training=False), torch.no_grad():
         best = several = predictor.hypotheses(items)
         if "num_hypotheses" in strategy.uses and options.ctc_weight < 1.0:
             several = replace(predictor, options=options.changed(

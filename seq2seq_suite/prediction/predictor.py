@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.types import PAD, Batch, Constraint, Encoded, Example, Hypothesis, Score
@@ -25,6 +27,19 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 _OF_TARGETS = ("ctc_target", "paths", "bigrams")  # losses that leave out what is `too_long`
+
+
+@contextmanager
+def in_mode(module: nn.Module, *, training: bool) -> Iterator[None]:
+    """Within, a module is in training or in evaluation mode, afterwards as it was."""
+    changes = module.training != training  # visiting all modules takes longer than a layer on one short sentence
+    if changes:
+        module.train(training)
+    try:
+        yield
+    finally:
+        if changes:
+            module.train(not training)
 
 
 @dataclass(frozen=True)
@@ -64,10 +79,7 @@ class Predictor:
         constraint = self.constraint()
         found: dict[int, list[Hypothesis]] = {}
         place = {index: position for position, index in enumerate(indices(encoded))}
-        was_training = self.learner.training
-        if was_training:  # visiting all modules takes longer than a layer on one short sentence
-            self.learner.eval()
-        try:
+        with in_mode(self.learner, training=False):
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.options.batch_sentences)):
                 between()
                 if batch is None:
@@ -75,9 +87,6 @@ class Predictor:
                 batch = batch.to(self.device)
                 for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
                     found[place[index]] = hypotheses
-        finally:
-            if was_training:
-                self.learner.train()
         found = self.ranks.union(found)
         return [found[position] for position in range(len(encoded))]
 
@@ -110,19 +119,14 @@ class Predictor:
         What a strategy draws at random is the same each time; training's random generators stay as they are.
         """
         sums, counts = Counter[str](), Counter[str]()
-        was_training = self.learner.training
-        self.learner.eval()
         devices = [self.device] if self.device.type == "cuda" else []
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices):
-                torch.manual_seed(0)
-                for batch in in_sorted_batches(encoded, self.task.name, self.options.batch_sentences):
-                    between()
-                    loss = self.learner(batch.to(self.device))
-                    sums.update({name: float(value) for name, value in loss.sums.items()})
-                    counts.update({name: int(value) for name, value in loss.counts.items()})
-        finally:
-            self.learner.train(was_training)
+        with in_mode(self.learner, training=False), torch.no_grad(), torch.random.fork_rng(devices):
+            torch.manual_seed(0)
+            for batch in in_sorted_batches(encoded, self.task.name, self.options.batch_sentences):
+                between()
+                loss = self.learner(batch.to(self.device))
+                sums.update({name: float(value) for name, value in loss.sums.items()})
+                counts.update({name: int(value) for name, value in loss.counts.items()})
         return defined_means({name: total / max(1, counts[name]) for name, total in sums.items()})
 
     def check_least(self, encoded: Sequence[Encoded]) -> None:
