@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import truncate
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.parts import TABLES, compiled
 from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
@@ -96,10 +97,8 @@ _USES = (
 @cache
 def _of_strategies() -> tuple[Use, ...]:
     """Keys that a kind of strategy, or its class for a task's outputs, does not use."""
-    users: dict[str, list[str]] = {}
-    for kind in KINDS:
-        for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses):
-            users.setdefault(name, []).append(kind)
+    users = grouped((name, kind) for kind in KINDS
+                    for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses))
     uses = []
     for name, kinds in users.items():
         targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses

@@ -13,6 +13,7 @@ from typing import Any
 import regex
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import composed, tokens_of
 from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
@@ -97,9 +98,7 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     (50.0, ['count'])
     """
     scores = [_best(prediction, gold.answers) for prediction, gold in zip(predictions, references, strict=True)]
-    rows: dict[str, list[tuple[float, float]]] = {}
-    for row, gold in zip(scores, references, strict=True):
-        rows.setdefault(gold.category or "all", []).append(row)
+    rows = grouped((gold.category or "all", row) for row, gold in zip(scores, references, strict=True))
     categories = {name: _summary(rows[name]) for name in sorted(rows, key=natural)}
     total = _summary([row for found in rows.values() for row in found])
     failed = [name for name, summary in categories.items() if summary["failed"]]

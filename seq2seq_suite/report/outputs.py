@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import read_json, read_rows, read_text, to_json
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.terminal.tables import is_number
 
@@ -174,10 +176,8 @@ def by_length(outputs: Sequence[Outputs], formula: str) -> dict[str, Any] | None
     unit = str(outputs[0].details.get("length_unit") or "words")
     series = []
     for one, some, numbers in zip(outputs, lengths, counts, strict=True):
-        bins: dict[int, list[Any]] = {}
-        for length, row in zip(some, numbers, strict=True):
-            if length is not None:
-                bins.setdefault(min(_BINS - 1, max(0, math.ceil(length / step) - 1)), []).append(row)
+        bins = grouped((min(_BINS - 1, max(0, math.ceil(length / step) - 1)), row)
+                       for length, row in zip(some, numbers, strict=True) if length is not None)
         series.append({"name": split_name(one.split) if len(outputs) > 1 else "", "role": "",
                        "points": [[names[place], *_figure(rows, formula), len(rows)]
                                   for place, rows in sorted(bins.items())]})
@@ -265,25 +265,22 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object; empty if there is none."""
-    try:
+    with suppress(DataError):
         return mapping(read_json(path))
-    except DataError:
-        return {}
+    return {}
 
 
 def read_config(directory: Path) -> dict[str, Any]:
     """The configuration of a run; empty if it cannot be read."""
     import yaml
 
-    try:
+    with suppress(DataError, yaml.YAMLError, ValueError, RecursionError):
         return mapping(yaml.safe_load(read_text(directory / "config.yaml", errors="replace")))
-    except (DataError, yaml.YAMLError, ValueError, RecursionError):
-        return {}
+    return {}
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The JSON objects of a file with one on each line; lines that are cut short are left out."""
-    try:
+    with suppress(DataError):
         return [row for _, row in read_rows(path, errors="replace") if row is not None]
-    except DataError:
-        return []
+    return []

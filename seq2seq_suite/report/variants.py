@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.report.outputs import mapping, read_config, read_object
 
 Row = Mapping[str, Any]
@@ -19,11 +20,8 @@ _NOT_SETTINGS = ("seed", "format", "search.batch_sentences")  # which changes no
 
 def by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """The rows of each task, the best first."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["task"], []).append(row)
     return {task: sorted(some, key=lambda row: -row["figure"] if row.get("higher_is_better", True) else row["figure"])
-            for task, some in found.items()}
+            for task, some in grouped((row["task"], row) for row in rows).items()}
 
 
 def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Row]]:
@@ -33,10 +31,8 @@ def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[
     >>> [(name, len(some)) for name, some in groups(rows, {row["run"]: {"x": row["run"][0]} for row in rows}).items()]
     [('rope', 2), ('wide', 1)]
     """
-    alike: dict[Any, list[Row]] = {}
-    for row in rows:
-        known = tuple(sorted(given.get(row["run"], {}).items()))
-        alike.setdefault((row["task"], known or row["run"]), []).append(row)
+    alike = grouped(((row["task"], tuple(sorted(given.get(row["run"], {}).items())) or row["run"]), row)
+                    for row in rows)
     found: dict[str, list[Row]] = {}
     for some in alike.values():
         names = [row["run"] for row in some]

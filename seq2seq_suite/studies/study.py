@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import slug
 from seq2seq_suite.config import config_file
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
@@ -167,8 +168,7 @@ def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 def show(cells: Sequence[Cell]) -> None:
     """Print both tables of each split, and their limits."""
-    for split in dict.fromkeys(cell.split for cell in cells):
-        of_split = [cell for cell in cells if cell.split == split]
+    for split, of_split in grouped((cell.split, cell) for cell in cells).items():
         print(f"\n{TITLES[split]}")
         print_text(unequal(of_split))
         print_table(HEADER, rows(of_split))
@@ -182,8 +182,7 @@ def show(cells: Sequence[Cell]) -> None:
 def write(cells: Sequence[Cell], folder: Path) -> None:
     """Write what `show` prints to the FILES of a folder; the CSV file has a row for each cell, with plain numbers."""
     tables = []
-    for split in dict.fromkeys(cell.split for cell in cells):
-        of_split = [cell for cell in cells if cell.split == split]
+    for split, of_split in grouped((cell.split, cell) for cell in cells).items():
         tables += [(TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split))]
     for name in FILES[:2]:
         write_tables(folder / name, tables)
@@ -196,11 +195,9 @@ def write(cells: Sequence[Cell], folder: Path) -> None:
 
 def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
     """The runs of a sweep as a study's cells: each combination but for the seed is a variant."""
-    places: dict[str, list[Path]] = {}
-    for directory, overrides in directories(settings, output).items():
-        name = ", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")]))
-        places.setdefault(name or "as it is", []).append(directory)
-    return [_cell(path.stem, name, "validation", found) for name, found in places.items()]
+    places = grouped((", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")])), directory)
+                     for directory, overrides in directories(settings, output).items())
+    return [_cell(path.stem, name or "as it is", "validation", found) for name, found in places.items()]
 
 
 def unequal(cells: Sequence[Cell]) -> str:

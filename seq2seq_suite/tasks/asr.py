@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from random import Random
@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field as Bounds
 
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.types import Constraint, Example, Score
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
@@ -138,9 +139,7 @@ class SpeechRecognitionTask(SoundTask):
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
         """Sequences of one speaker's recordings; if `count` is 0, as many as there are recordings."""
-        by_speaker: Mapping[str, list[Example]] = defaultdict(list)
-        for example in examples:
-            by_speaker[self.speakers[example.origin]].append(example)
+        by_speaker = grouped((self.speakers[example.origin], example) for example in examples)
         rng = Random(f"composed/{self.seed}/{split}")
         made = []
         for number in range(count or len(examples)):

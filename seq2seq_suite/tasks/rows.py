@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_suite.common.errors import DataError, repr_short, truncate
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import composed
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.lines import BadRows, NoColumn, Row
@@ -108,10 +109,7 @@ def remarks_of(split: str, item: str, examples: Sequence[Example]) -> list[str]:
     >>> remarks_of("train", "picture", [Example(0, origin="a:1", remarks=("one colour",)), Example(0)])
     ['train: one colour in 1 of 2 pictures: a:1']
     """
-    places: dict[str, list[str]] = {}
-    for example in examples:
-        for remark in example.remarks:
-            places.setdefault(remark, []).append(example.origin)
+    places = grouped((remark, example.origin) for example in examples for remark in example.remarks)
     return [f"{split}: {remark} in {len(found):,} of {len(examples):,} {item}s: {', '.join(found[:_SHOWN])}"
             f"{', ...' * (len(found) > _SHOWN)}" for remark, found in places.items()]
 
@@ -121,10 +119,10 @@ def columns(row: Row) -> str:
     return f"the columns are {truncate(', '.join(map(str, row.fields)))}"
 
 
-def value_in(row: Row, column: str, key: str = "", *, expected: str = "", remedy: str = "name the column so") -> Any:
+def value_in(row: Row, column: str, key: str = "", *, remedy: str = "name the column so") -> Any:
     """The value in a column of a row; raises NoColumn without it, `key` being the option that names the column."""
     if column not in row.fields:
-        raise NoColumn(f"no column {column}; {columns(row)}", **row.place, expected=expected or f"a column '{column}'",
+        raise NoColumn(f"no column {column}; {columns(row)}", **row.place, expected=f"a column '{column}'",
                        remedy=remedy + (f", or set {key}" if key else ""))
     return row.fields[column]
 

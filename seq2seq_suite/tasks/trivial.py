@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.tasks.charts.words import words_of
@@ -36,11 +37,8 @@ def nearest(train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
     >>> nearest(train, [Example("the dog", None, "")])
     ['y']
     """
-    places: defaultdict[str, list[int]] = defaultdict(list)
     known = [set(words_of(str(example.source).lower())) for example in train]
-    for place, words in enumerate(known):
-        for word in words:
-            places[word].append(place)
+    places = grouped((word, place) for place, words in enumerate(known) for word in words)
     where = {word: np.array(found) for word, found in places.items()}
     weight = {word: math.log((1 + len(train)) / len(found)) ** 2 for word, found in where.items()}
     lengths = np.sqrt([sum(weight[word] for word in words) or 1.0 for words in known])

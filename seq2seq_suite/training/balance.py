@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.common.types import Batch, to_float64
+from seq2seq_suite.common.types import to_float64
 from seq2seq_suite.kernels.torch_private import foreach
 
 _DECAY = 0.95
@@ -55,11 +55,3 @@ class GradientBalance:
         for parameter, gradient in zip(self.parameters, before, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-
-
-def by_task(batches: Sequence[Batch]) -> dict[str, list[Batch]]:
-    """The batches of each task together."""
-    groups: dict[str, list[Batch]] = {}
-    for batch in batches:
-        groups.setdefault(batch.task, []).append(batch)
-    return groups

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.common.errors import DataError, RunError
 from seq2seq_suite.common.files import naming, to_disk
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.config.versions import FORMAT, FormatError
 from seq2seq_suite.runs.records import shaped
 from seq2seq_suite.runs.weights import (
@@ -256,10 +257,7 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
 def _updated_by(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, list[str]]:
     """Which parameters each kind of optimiser updates, by the groups' `kind`."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
-    found: dict[str, list[str]] = {}
-    for group in optimizer.param_groups:
-        found.setdefault(group["kind"], []).extend(names[parameter] for parameter in group["params"])
-    return found
+    return grouped((group["kind"], names[one]) for group in optimizer.param_groups for one in group["params"])
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -318,12 +316,10 @@ def _read_state(path: Path) -> tuple[Progress, dict[str, list[str]]]:
 
 def _of_older(path: Path) -> dict[str, list[str]]:
     """Parameters by optimizer, from the names of the optimizers' state, as in version 0.1.0."""
-    kinds, found = {"exp_avg": "adamw", "momentum_buffer": "muon"}, {}
+    kinds = {"exp_avg": "adamw", "momentum_buffer": "muon"}
     with safe_open(path, "pt") as file:
-        for key, _, name in (one.removeprefix("optimizer.").partition(".") for one in file.keys()):  # noqa: SIM118
-            if key in kinds:
-                found.setdefault(kinds[key], []).append(name)
-    return found
+        parts = [one.removeprefix("optimizer.").partition(".") for one in file.keys()]  # noqa: SIM118
+    return grouped((kinds[key], name) for key, _, name in parts if key in kinds)
 
 
 def _prune(folder: Path, best_update: int, keep: int) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.kernels.torch_private import foreach, multiplies_bfloat16
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.strategies.auxiliary_losses import Labels
@@ -96,9 +96,7 @@ class Muon(torch.optim.Optimizer):
             wanted = foreach("lerp", grads, momenta, group["momentum"])
             if group["weight_decay"]:
                 foreach("mul_", moved, 1.0 - group["lr"] * group["weight_decay"])
-            shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
-            for place, parameter in enumerate(moved):
-                shapes[tuple(parameter.flatten(1).shape)].append(place)
+            shapes = grouped((tuple(one.flatten(1).shape), place) for place, one in enumerate(moved))
             for shape, places in shapes.items():
                 steps = orthogonal(torch.stack([wanted[place].view(shape) for place in places]))
                 steps = steps.to(moved[places[0]].dtype)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import Interrupted, RunError
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
@@ -27,7 +28,7 @@ from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
 from seq2seq_suite.terminal.progress import Progress as ProgressDisplay
 from seq2seq_suite.training import checkpoint, choosing
-from seq2seq_suite.training.balance import GradientBalance, by_task
+from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.interval import Interval
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
@@ -183,7 +184,7 @@ class Trainer:
         self.trained.set_fraction_done(_fraction(self.options, progress))
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
-        groups = by_task(batches)
+        groups = grouped((batch.task, batch) for batch in batches)
         ends = [group[-1] for group in groups.values()]  # after which gradients are exchanged
         ends = ends[-1:] if self.balance is None else ends
         for task, group in groups.items():

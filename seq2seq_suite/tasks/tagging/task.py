@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -144,16 +145,14 @@ class TaggingTask(Task[Words, TagRow]):
     def score_examples(self, predictions: Sequence[Tags | None], examples: Sequence[Example]) -> Score:
         """With the accuracy on words that have several tags in these references, and on words new to the model."""
         score = super().score_examples(predictions, examples)
-        tags: dict[str, set[str]] = {}
-        for example in examples:
-            for word, tag in zip(example.source, example.reference, strict=True):
-                tags.setdefault(word, set()).add(tag)
+        pairs = {pair for example in examples for pair in zip(example.source, example.reference, strict=True)}
+        tags = Counter(word for word, _ in pairs)  # how many each has
         hard: dict[str, list[bool]] = {"ambiguous_accuracy": [], "unknown_accuracy": []}
         for prediction, example in zip(predictions, examples, strict=True):
             new = set(self.unknown(example))
             given = prediction if prediction is not None and len(prediction) == len(example.reference) else ()
             for word, tag, found in zip_longest(example.source, example.reference, given):
-                hard["ambiguous_accuracy"] += [found == tag] * (len(tags[word]) > 1)
+                hard["ambiguous_accuracy"] += [found == tag] * (tags[word] > 1)
                 hard["unknown_accuracy"] += [found == tag] * (word in new)
         found = {name: 100.0 * sum(right) / len(right) for name, right in hard.items() if right}
         return replace(score, figures=score.figures | found)
