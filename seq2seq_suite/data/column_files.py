@@ -39,6 +39,13 @@ class _Layout:
     at_least: bool = False
     commented: bool = False
     tags: set[str] = field(default_factory=set)
+    file: str = ""
+
+    @property
+    def expected(self) -> str:
+        """What lines should be, for messages."""
+        count = f"{self.width} columns{' or more' * self.at_least}, as most lines have"
+        return f"a word and its tags on each line, in {count}, in UTF-8"
 
     def cells(self, text: str) -> list[str]:
         """The cells of a line, without empty ones at its end."""
@@ -58,26 +65,18 @@ def read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
     lines = Lines(file, bad.longest)
     blocks = _blocks(lines)
     head = list(islice(blocks, _HEAD))
-    layout = _layout(head, conllu=kind(file) == ".conllu")
+    layout = replace(_layout(head, conllu=kind(file) == ".conllu"), file=str(file))
     for block in chain(head, blocks):
         number = block[0][0]
-        try:
-            try:
-                lines.check(number, block[-1][0])
-            except ValueError as problem:
-                raise _wrong(str(problem), block[0], layout) from None
+        with bad.row(file, number, expected=layout.expected):
+            lines.check(number, block[-1][0])
             own = _of_sentence(block, layout)
-            words = _words(block, own)
-        except DataError as problem:
-            bad.add(DataError(problem.got, file=str(file), line=problem.line, expected=problem.expected,
-                              remedy=problem.remedy))
-            continue
-        if words:
-            fields = {name: [cells[place] for _, cells in words] for name, place in own.places.items()}
-            layout.tags.update(fields.get("tags", ()))
-            if "ner" in fields:
-                fields["ner"] = _opened(fields["ner"])
-            yield Row(fields, str(file), words[0][0])
+            if words := _words(block, own):
+                fields = {name: [cells[place] for _, cells in words] for name, place in own.places.items()}
+                layout.tags.update(fields.get("tags", ()))
+                if "ner" in fields:
+                    fields["ner"] = _opened(fields["ner"])
+                yield Row(fields, str(file), words[0][0])
 
 
 def _cells(text: str, tabs: bool) -> list[str]:
@@ -187,9 +186,7 @@ def _is_comment(line: Line, cells: Sequence[str], layout: _Layout) -> bool:
 
 
 def _wrong(got: str, line: Line, layout: _Layout, *, remedy: str = REMEDY) -> DataError:
-    count = f"{layout.width} columns{' or more' * layout.at_least}, as most lines have"
-    return DataError(got, line=line[0], remedy=remedy,
-                     expected=f"a word and its tags on each line, in {count}, in UTF-8")
+    return DataError(got, file=layout.file, line=line[0], expected=layout.expected, remedy=remedy)
 
 
 def _opened(cells: Sequence[str]) -> list[str]:

@@ -35,20 +35,13 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
         return
     lines, plain = Lines(file, bad.longest), kind(file) == ".txt"
     expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
+    for line in filter(str.strip, lines):
+        with bad.row(file, lines.number, expected=expected):
             lines.check(lines.number, lines.number)
             fields = {"text": line.rstrip("\r\n")} if plain else parse_json(
                 line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=REMEDY)
             if not isinstance(fields, dict):
                 raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
-        except DataError as problem:
-            bad.add(problem)
-        except ValueError as problem:
-            bad.add(broken(problem, file, lines.number, expected=expected))
-        else:
             yield Row(fields, str(file), lines.number)
 
 
@@ -60,11 +53,8 @@ def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
     if trees is None and lines.undecodable:  # the trees cannot be split by lines
         raise broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
     for line, tree in _recover_trees(text, str(file), bad) if trees is None else trees:
-        try:
+        with bad.row(file, line, expected="brackets in UTF-8"):
             lines.check(line, line + tree.count("\n"))
-        except ValueError as problem:
-            bad.add(broken(problem, file, line, expected="brackets in UTF-8"))
-        else:
             yield Row({"tree": tree}, str(file), line)
 
 

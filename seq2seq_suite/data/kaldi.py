@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seq2seq_suite.common.errors import DataError, truncate
-from seq2seq_suite.data.lines import BadRows, Lines, Row, broken
+from seq2seq_suite.data.lines import BadRows, Lines, Row
 
 
 def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -50,19 +50,14 @@ def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
 def _read_keyed(file: Path, bad: BadRows) -> Iterator[tuple[str, tuple[int, str]]]:
     """(key, (line, value)) of each line of one of the tables; of a key that is there twice the first."""
     lines, places = Lines(file, bad.longest), dict[str, int]()
-    for line in lines:
-        if not line.strip():
-            continue
+    expected = "an utterance that no other line has, a blank or tab, and its value, in UTF-8"
+    for line in filter(str.strip, lines):
         key, *value = re.split("[ \t]+", line.strip(" \t\r\n"), maxsplit=1)
-        try:
+        with bad.row(file, lines.number, expected=expected):
             lines.check(lines.number, lines.number)
             if not value:
                 raise ValueError(f"nothing after {key!r}")
             if key in places:
                 raise ValueError(f"{truncate(key)} is there twice, first in line {places[key]}")
-        except ValueError as problem:
-            bad.add(broken(problem, file, lines.number,
-                           expected="an utterance that no other line has, a blank or tab, and its value, in UTF-8"))
-        else:
             places[key] = lines.number
             yield key, (lines.number, value[0])

@@ -7,7 +7,7 @@ import io
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -88,6 +88,16 @@ class BadRows:
         raise DataError(f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",
                         file=first.file, line=first.line, expected=first.expected,
                         remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
+
+    @contextmanager
+    def row(self, file: Path, line: int, *, expected: str) -> Iterator[None]:
+        """Note what a ValueError or DataError within says of the row at this line, and go on behind the block."""
+        try:
+            yield
+        except DataError as problem:
+            self.add(problem)
+        except ValueError as problem:
+            self.add(broken(problem, file, line, expected=expected))
 
     def report(self) -> list[str]:
         """One line for each broken row: place and reason."""

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -80,16 +81,13 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
 def _read_ljspeech(file: Path, text: Iterator[str], lines: Lines, bad: BadRows) -> Iterator[Row]:
     """LJSpeech's rows, which no line of names precedes: a recording's id, its text, perhaps the same in words."""
     for cells in csv.reader(text, delimiter="|", quoting=csv.QUOTE_NONE):
-        try:
+        with bad.row(file, lines.number, expected="id|text, or id|text|text in words, in UTF-8"):
             lines.check(lines.number, lines.number)
             if cells and len(cells) not in (2, 3):
                 raise ValueError(f"{len(cells)} columns")
-        except ValueError as problem:
-            bad.add(broken(problem, file, lines.number, expected="id|text, or id|text|text in words, in UTF-8"))
-            continue
-        if cells:
-            spoken = cells[-1] if cells[-1].strip() else cells[1]
-            yield Row({"audio": f"wavs/{cells[0]}.wav", "id": cells[0], "text": spoken}, str(file), lines.number)
+            if cells:
+                spoken = cells[-1] if cells[-1].strip() else cells[1]
+                yield Row({"audio": f"wavs/{cells[0]}.wav", "id": cells[0], "text": spoken}, str(file), lines.number)
 
 
 def _delimiter(header: str) -> str:
@@ -98,7 +96,6 @@ def _delimiter(header: str) -> str:
     >>> _delimiter("source;target"), _delimiter("source,target"), _delimiter("text")
     (';', ',', ',')
     """
-    try:
+    with suppress(csv.Error):
         return csv.Sniffer().sniff(header, delimiters=",;\t|").delimiter
-    except csv.Error:
-        return ","
+    return ","
