@@ -103,14 +103,9 @@ class Corpus:
     def _examples(self, share: float) -> Iterator[Example]:
         """The examples in a share of the rows, evenly spread."""
         bad = BadRows(self._bad.limit, longest=self._bad.longest)
-        for number, row in enumerate(self.task.open("train", bad)):
-            if int((number + 1) * share) == int(number * share):
-                continue
-            try:
-                yield from self.task.examples(row)
-                bad.usable = True
-            except DataError as error:
-                bad.add(error)
+        rows = (row for number, row in enumerate(self.task.open("train", bad))
+                if int((number + 1) * share) > int(number * share))
+        return self.task.examples_of(rows, bad)
 
     @cached_property
     def _lines(self) -> int:

@@ -59,12 +59,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Example]:
         bad = BadRows(self.config.data.max_bad_rows, longest=self.config.data.max_row_megabytes * 2**20)
-        for row in islice(self.task.open("train", bad), self.config.data.vocabulary_rows):
-            try:
-                yield from self.task.examples(row)
-                bad.usable = True
-            except DataError as error:
-                bad.add(error)
+        return self.task.examples_of(islice(self.task.open("train", bad), self.config.data.vocabulary_rows), bad)
 
     def origins(self) -> Sequence[str]:
         """Where the example with an index as `numbered` gives it came from."""

@@ -85,17 +85,8 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
     def read_rows(self, split: str, rows: Callable[[BadRows], Iterator[Row]]) -> list[Example]:
         """The examples of a split that has these rows; raises DataError as `read` does."""
-        bad, examples = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20), []
-        for row in rows(bad):
-            try:
-                made = self.examples(row)
-                bad.usable = True
-            except DataError as error:
-                bad.add(error)
-                continue
-            examples += made
-            for error in chain.from_iterable(example.left_out for example in made):
-                bad.add(error)
+        bad = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20)
+        examples = list(self.examples_of(rows(bad), bad))
         for line in [*dict.fromkeys(bad.notes), *bad.report(), *remarks_of(split, self.item, examples)]:
             print(line)
         if not examples:
@@ -106,6 +97,19 @@ class Task(ABC, Generic[SourceT, TargetT]):
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The rows of a split; `bad` collects broken ones."""
         return open_split(self.data, split, bad, view=self.view, languages=self.languages, world=self.world)
+
+    def examples_of(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Example]:
+        """The examples in rows; `bad` collects broken rows, and what examples leave out."""
+        for row in rows:
+            try:
+                made = self.examples(row)
+            except DataError as error:
+                bad.add(error)
+                continue
+            bad.usable = True
+            for error in chain.from_iterable(example.left_out for example in made):
+                bad.add(error)
+            yield from made
 
     def examples(self, row: Row) -> list[Example]:
         """The examples in a row; raises DataError for a broken one."""
