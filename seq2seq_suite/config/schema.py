@@ -165,7 +165,17 @@ class Config(Section):
         return found
 
     @model_validator(mode="after")
-    def _are_in_the_tables(self) -> Config:
+    def _goes_together(self) -> Config:
+        self._check_names()
+        self._check_tasks()
+        self._check_shards()
+        if self.task != "multitask":
+            self._check_strategy()
+            self._check_positions()
+        check_uses(self)
+        return self
+
+    def _check_names(self) -> None:
         if not is_format(self.data.format):
             raise ValueError(f"data.format {truncate(self.data.format)}: choose one of "
                              f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME")
@@ -173,10 +183,8 @@ class Config(Section):
             if name not in METRICS and not is_code(name):
                 raise ValueError(f"metrics {truncate(name)}: choose from {one_of(tuple(METRICS))}, or give "
                                  "FILE.py:NAME")
-        return self
 
-    @model_validator(mode="after")
-    def _tasks_fit(self) -> Config:
+    def _check_tasks(self) -> None:
         if (self.task == "multitask") != bool(self.tasks):
             raise ValueError("task multitask trains the tasks listed under tasks: give both, or neither")
         if self.tasks and self.metrics:
@@ -187,10 +195,8 @@ class Config(Section):
             if part.task in ("multitask", "language_model") or not name.isidentifier():
                 raise ValueError(f"tasks.{truncate(name)} has task {part.task}: a joint run needs tasks with a source "
                                  "and names of letters, digits and _")
-        return self
 
-    @model_validator(mode="after")
-    def _shards_fit(self) -> Config:
+    def _check_shards(self) -> None:
         backbone, training = self.backbone, self.training
         # A pointer is weighed by a single number, which cannot be divided.
         points = self.task == "multilabel" and getattr(self.options, "pointer", False)
@@ -203,12 +209,8 @@ class Config(Section):
             if training.shard and wrong:
                 raise ValueError(f"training.shard does not go with {key} {value}: set it to false or choose another "
                                  f"{key}")
-        return self
 
-    @model_validator(mode="after")
-    def _strategy_fits(self) -> Config:
-        if self.task == "multitask":
-            return self
+    def _check_strategy(self) -> None:
         kind = self.strategy.kind
         if self.target not in targets_of(kind):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
@@ -221,12 +223,10 @@ class Config(Section):
                                  f"{need.remedy}")
         self.strategy.check(self)
         self.options.check(self)
-        return self
 
-    @model_validator(mode="after")
-    def _positions_suffice(self) -> Config:
-        if self.task == "multitask" or not self.options.numbered:
-            return self
+    def _check_positions(self) -> None:
+        if not self.options.numbered:
+            return
         longest, sources = self.options.target_symbols(self), self.options.source_positions(self)
         read = sources if self.backbone.encoder == "none" else 0
         behind = f" behind a source of {read}" if read else ""
@@ -239,12 +239,6 @@ class Config(Section):
         for what, positions in needed.items():
             if positions > self.backbone.max_positions:
                 raise ValueError(f"{what}, but backbone.max_positions is {self.backbone.max_positions}")
-        return self
-
-    @model_validator(mode="after")
-    def _all_keys_have_effect(self) -> Config:
-        check_uses(self)
-        return self
 
 
 def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

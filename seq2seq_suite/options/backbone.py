@@ -67,12 +67,7 @@ def _of(table: Mapping[str, Part]) -> tuple[Any, ...]:
 
 
 if TYPE_CHECKING:
-    Norm = str
-    Residual = str
-    Positions = str
-    Activation = str
-    FeedForward = str
-    Attention = str
+    Norm = Residual = Positions = Activation = FeedForward = Attention = str
 else:
     Norm = Annotated[Literal[*NORMS], *_of(NORMS)]
     Residual = Annotated[Literal[*RESIDUALS], *_of(RESIDUALS)]
@@ -133,25 +128,21 @@ class Backbone(Section):
         return given
 
     @model_validator(mode="after")
-    def _fits_somewhere(self) -> Backbone:
+    def _is_possible(self) -> Backbone:
         attention, network = 4 * self.width**2, 2 * self.width * self.feed_forward_width * max(1, self.experts)
         kernels = self.encoder_layers * self.encoder_kernel + self.decoder_layers * self.decoder_kernel
         found = (self.encoder_layers * (attention + network) + self.decoder_layers * (2 * attention + network)
                  + self.width * (kernels + self.max_positions))
-        if found > MOST_PARAMETERS:
-            raise ValueError(f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
-                             f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers "
-                             f"{self.decoder_layers}, backbone.experts {self.experts} and backbone.max_positions "
-                             f"{self.max_positions:,} make {found:.1e} parameters, too many for any memory")
-        return self
-
-    @model_validator(mode="after")
-    def _is_possible(self) -> Backbone:
         recurrent, additive = self.decoder == "rnn", self.attention_score == "additive"
         own = {key: getattr(self, key) for key in TABLES}
         no_layers = recurrent and self.encoder != "self_attention"
         have_none = f"backbone.encoder {self.encoder} and backbone.decoder rnn have none"
         refuse_if(
+            (found > MOST_PARAMETERS,
+             f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
+             f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers {self.decoder_layers}, "
+             f"backbone.experts {self.experts} and backbone.max_positions {self.max_positions:,} make {found:.1e} "
+             "parameters, too many for any memory"),
             (self.width % self.num_heads,
              f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}"),
             (row_of(POSITIONS, self.positions).even_heads and self.width // self.num_heads % 2,
