@@ -16,6 +16,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sklearn.preprocessing import MultiLabelBinarizer
+
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.multilabel_baselines import choose, decision_values, features, read
@@ -24,7 +26,7 @@ from benchmarks.worth import train
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments.prepare import portion
-from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.metrics.labels import score_labels
 
 LINEAR = "linear SVM"
 SCRATCH, ALONE, BOTH = "from scratch", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
@@ -55,8 +57,8 @@ def linear(config: Config, share: float, seed: int) -> dict[str, float]:
     kept = [train_rows[place] for place in portion(len(train_rows), share, seed)]
     seen, unseen = features([cut(text) for text, _ in kept], [cut(text) for text, _ in test], ngrams=1, title=False,
                             min_df=1)
-    values = decision_values(seen, binarise([labels for _, labels in kept], names), unseen,
-                             lambda: LinearSVC(C=4.0, random_state=seed))
+    wanted = MultiLabelBinarizer(classes=names).fit_transform([labels for _, labels in kept])
+    values = decision_values(seen, wanted, unseen, lambda: LinearSVC(C=4.0, random_state=seed))
     found = choose(values, names, 0.0, top=True)
     return dict(score_labels([labels for _, labels in test], found, labels=names).figures)
 

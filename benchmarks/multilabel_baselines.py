@@ -23,10 +23,12 @@ import regex
 if __package__ in (None, ""):  # run as a file: the package is beside this folder
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from sklearn.preprocessing import MultiLabelBinarizer
+
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite.common.text import LETTER, SIGN, composed
 from seq2seq_suite.data.sources import read_rows
-from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.metrics.labels import score_labels
 from seq2seq_suite.miniworld.topics import texts
 from seq2seq_suite.tasks.multilabel.label_names import read_labels, read_names
 
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
     test = read(arguments.data, "test")
     true = [labels for _, labels in test]
     names = sorted({label for rows in (train, test) for _, labels in rows for label in labels})
-    wanted = binarise([labels for _, labels in train], names)
+    wanted = MultiLabelBinarizer(classes=names).fit_transform([labels for _, labels in train])
     rows = []
 
     def system(name: str, build: Callable, decisions: dict[str, tuple[float, bool]], *, title: bool) -> None:

@@ -43,6 +43,7 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     """
     import sklearn
     from sklearn.metrics import accuracy_score, hamming_loss, precision_recall_fscore_support
+    from sklearn.preprocessing import MultiLabelBinarizer
 
     if len(references) != len(predictions):
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
@@ -51,7 +52,8 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     true, found = [set(one) for one in references], [set(one or ()) for one in predictions]
     names = [*dict.fromkeys(labels), *sorted(set().union(*true, *found) - set(labels))]
     # scikit-learn takes a single column for two classes; one of no label changes none of its averages.
-    gold, guess = (binarise(sets, names, least=2) for sets in (true, found))
+    encode: Callable[..., Any] = MultiLabelBinarizer(classes=names).fit_transform  # never sparse, as its stub has it
+    gold, guess = (np.pad(encode(sets), ((0, 0), (0, max(0, 2 - len(names))))) for sets in (true, found))
     judge: Callable[..., Any] = precision_recall_fscore_support  # its stub allows no number for zero_division
     figures = {}
     for average in ("micro", "samples"):
@@ -73,16 +75,3 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     details = {"labels": dict(zip(names, counts, strict=True)), "per_label": table}
     each_example = zip((gold * guess).sum(1).tolist(), gold.sum(1).tolist(), guess.sum(1).tolist(), strict=True)
     return Score(figures, signature, details, formula="f1", counts=tuple(each_example))
-
-
-def binarise(sets: Sequence[Iterable[str]], labels: Sequence[str], *, least: int = 0) -> np.ndarray:
-    """(examples, labels) int64, 1 where a label is in a set; of `least` columns, empty ones behind.
-
-    >>> binarise([["b"], ["a", "b"], []], ["a", "b"]).tolist()
-    [[0, 1], [1, 1], [0, 0]]
-    """
-    column = {name: place for place, name in enumerate(labels)}
-    matrix = np.zeros((len(sets), max(least, len(labels))), dtype=np.int64)
-    for row, names in enumerate(sets):
-        matrix[row, [column[name] for name in names]] = 1
-    return matrix
