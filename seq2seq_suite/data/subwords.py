@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import atomic_write_bytes
@@ -20,41 +20,6 @@ KINDS = ("bpe", "unigram", "characters")
 SPACE = "▁"  # how SentencePiece writes the space before a word
 _LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would skip longer ones in training
 _MANY = 100  # texts, from which on one call for all is faster
-
-
-class Subwords(Protocol):
-    """A segmentation with its vocabulary: ids 0 to 3 are PAD, BEGIN, END and UNKNOWN."""
-
-    def __len__(self) -> int:
-        """Size of the vocabulary, the specials included."""
-        raise NotImplementedError
-
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of a text."""
-        raise NotImplementedError
-
-    def join(self, pieces: Sequence[str]) -> str:
-        """The text that pieces make: the inverse of `pieces`."""
-        raise NotImplementedError
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text's pieces; adds neither BEGIN nor END."""
-        raise NotImplementedError
-
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts."""
-        raise NotImplementedError
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids."""
-        raise NotImplementedError
-
-    def names(self, ids: Sequence[int]) -> list[str]:
-        """Each id's piece, the specials by their names."""
-        raise NotImplementedError
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write to `folder/name.*`."""
 
 
 def clean_text(text: str) -> str:
@@ -238,6 +203,9 @@ class SentencePieces:
     def names(self, ids: Sequence[int]) -> list[str]:
         """The pieces, a space written as U+2581."""
         return self._processor.id_to_piece([int(number) for number in ids])
+
+
+Subwords = Characters | SentencePieces  # ids 0 to 3 are PAD, BEGIN, END and UNKNOWN
 
 
 def _processor(model: bytes) -> SentencePieceProcessor:
