@@ -60,6 +60,10 @@ class Inputs:
     count: int = 0  # once all were read
     _lines: Iterator[str] | None = None
 
+    def __post_init__(self) -> None:
+        self._file = None if self.source in (None, "-") else Path(self.source)
+        self._name = "standard input" if self._file is None else str(self.source)
+
     @staticmethod
     def of(texts: Sequence[str], source: str | None) -> Inputs | None:
         """The inputs; None where they are to be typed at a terminal."""
@@ -71,7 +75,7 @@ class Inputs:
     @property
     def again(self) -> bool:
         """Whether they can be read twice."""
-        return bool(self.texts) or ((file := self._file) is not None and not is_stream(Path(file)))
+        return bool(self.texts) or (self._file is not None and not is_stream(self._file))
 
     def look(self) -> Inputs:
         """Read all inputs once if they can be read again, else the first line, so that mistakes show at once."""
@@ -83,19 +87,8 @@ class Inputs:
             self._lines = chain([next(lines)], lines)
         return self
 
-    @property
-    def _file(self) -> str | None:
-        """None for standard input."""
-        return None if self.source == "-" else self.source
-
-    @property
-    def _name(self) -> str:
-        file = self._file
-        return "standard input" if file is None else file
-
     def _read(self) -> Iterator[str]:
-        file = self._file
-        return stream_lines(None if file is None else Path(file), name=self._name, ends=self.ends)
+        return stream_lines(self._file, name=self._name, ends=self.ends)
 
     def __iter__(self) -> Iterator[tuple[str, tuple[str, int]]]:
         name, number = COMMAND_LINE if self.texts else self._name, 0
@@ -215,10 +208,7 @@ def opened(path: Path | None) -> Iterator[TextIO]:
 @contextmanager
 def muted(quiet: bool) -> Iterator[None]:
     """Print nothing to standard output meanwhile, if so asked."""
-    if not quiet:
-        yield
-        return
-    with open(os.devnull, "w", encoding="utf-8") as devnull, redirect_stdout(devnull):
+    with open(os.devnull, "w", encoding="utf-8") as devnull, redirect_stdout(devnull if quiet else sys.stdout):
         yield
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,16 +13,8 @@ COMMAND = "seq2seq_suite"  # installed beside `python -m seq2seq_suite`
 _MOST = 200
 
 
-class Shell(StrEnum):
-    """Those for which typer has a script."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_default=False, help=(
-        "bash, zsh or fish."))]) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(
+        metavar="SHELL", show_default=False, help="bash, zsh or fish.")]) -> None:
     """Print the script that completes verbs, options, presets, runs and keys of the command `seq2seq_suite`.
 
     \b
@@ -33,7 +24,7 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_defa
     """
     from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]  # its only home
 
-    script = get_completion_script(prog_name=COMMAND, complete_var=COMPLETE, shell=shell.value)
+    script = get_completion_script(prog_name=COMMAND, complete_var=COMPLETE, shell=shell)
     # bash writes a blank behind what it completes, where a value or a name in a folder is to follow
     open_ended = "[[ $COMPREPLY == *[.=/] ]] && compopt -o nospace 2>/dev/null"
     print(script.replace("    return 0", f"    {open_ended}\n    return 0"))

@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -80,50 +81,42 @@ def predict(
     plain, overrides = texts_and_overrides(arguments)
     directories, texts = runs_and_texts(plain)
     refuse_paths(texts, directories[0])
-    inputs, rows = Inputs.of(texts, source), (source or "").endswith(".jsonl")
+    inputs = Inputs.of(texts, source)
     with redirect_stdout(sys.stderr), preparing(f"loading {directories[0]}"):
         from seq2seq_suite import api
 
         run = api.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
 
-    def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
-        return run.predictions(examples, n_best=n_best, threshold=threshold)
-
-    def columns(text: str, place: tuple[str, int]) -> tuple[str, str]:
-        if rows:
-            return in_columns(text, place)
-        source, _, beginning = text.partition("\t") if begin else (text, "", "")
-        return source, beginning
-
-    def example(text: str, place: tuple[str, int]) -> Example:
-        text, beginning = columns(text, place)
-        found = run.example(text, file=place[0], line=place[1], begin=beginning)
-        unknown.look_at_tokens(found, text)
-        return found
-
-    unknown = Unknown(run)
+    reader = Reader(run, rows=(source or "").endswith(".jsonl"), begin=begin)
+    predictions = partial(run.predictions, n_best=n_best, threshold=threshold)
     with opened(output) as file:
         if inputs is None:
-            for found in _asked(example, predictions, unknown):
+            for found in _asked(reader, predictions):
                 _write(found, file, run, n_best)
-            return
-        blank = Blank(inputs, columns)
-        if inputs.again:  # a mistake in the last line should not be found after hours
-            for text, place in blank.left_out():
-                example(text, place)
-        if draw is not None:
-            inputs = Inputs([text for text, _ in inputs], None, ends=True).look()
-            check_drawing(run.task, [example(text, place) for text, place in inputs])
-            blank.inputs = inputs
-        read = (example(text, place) for text, place in blank.left_out())
-        for found in _shown(predictions(map(unknown.look, read)), inputs.count):
-            blank.write(file, n_best)
-            _write(found, file, run, n_best)
-            if draw is not None:
-                run.task.presentation.draw(example(*next(iter(inputs))), found[0].value, draw)
+        else:
+            _predict_all(inputs, reader, predictions, file, n_best, draw)
+
+
+def _predict_all(inputs: Inputs, reader: Reader, predictions: Callable[..., Iterator[list[Prediction]]], file: TextIO,
+                 n_best: int, draw: Path | None) -> None:
+    """Write the predictions for inputs that are given, not typed."""
+    run, blank = reader.run, Blank(inputs, reader.columns)
+    if inputs.again:  # a mistake in the last line should not be found after hours
+        for text, place in blank.left_out():
+            reader.example(text, place)
+    if draw is not None:
+        inputs = Inputs([text for text, _ in inputs], None, ends=True).look()
+        check_drawing(run.task, [reader.example(text, place) for text, place in inputs])
+        blank.inputs = inputs
+    read = (reader.look(reader.example(text, place)) for text, place in blank.left_out())
+    for found in _shown(predictions(read), inputs.count):
         blank.write(file, n_best)
+        _write(found, file, run, n_best)
+        if draw is not None:
+            run.task.presentation.draw(reader.example(*next(iter(inputs))), found[0].value, draw)
+    blank.write(file, n_best)
     blank.say()
-    unknown.say()
+    reader.say()
 
 
 def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None:
@@ -133,8 +126,7 @@ def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None
         print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
 
 
-def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[list[Prediction]]], unknown: Unknown
-           ) -> Iterator[list[Prediction]]:
+def _asked(reader: Reader, predictions: Callable[..., Iterator[list[Prediction]]]) -> Iterator[list[Prediction]]:
     """Predictions for typed inputs, until an empty line."""
     with suppress(ImportError):  # history and editing, where Python was built with them
         import readline  # noqa: F401
@@ -150,9 +142,8 @@ def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[
         if not text.strip():
             return
         try:
-            found = example(text, ("input", 0))
-            unknown.look(found)
-            unknown.say()
+            found = reader.look(reader.example(text, ("input", 0)))
+            reader.say()
             yield next(predictions(iter([found])))
         except DataError as error:
             print(error, file=sys.stderr)
@@ -196,20 +187,36 @@ class Blank:
             print(f"blank inputs have blank outputs: line {lines}", file=sys.stderr)
 
 
-class Unknown:
-    """Words that the run did not see in training, and texts that were tokenised, said once."""
+class Reader:
+    """Reads inputs as examples; reports, once each, words that the run did not see in training and tokenised text.
 
-    def __init__(self, run: Run):
-        self.run, self.seen, self.new, self.tokenised = run, set[str](), list[str](), ""
+    Args:
+        run: that predicts.
+        rows: whether lines are of .jsonl, with columns.
+        begin: whether a tab and the beginning of the output may follow an input.
+    """
 
-    def look_at_tokens(self, example: Example, text: str) -> None:
-        """Keep the first text that was no tokens."""
+    def __init__(self, run: Run, *, rows: bool, begin: bool):
+        self.run, self.rows, self.begin = run, rows, begin
+        self.seen, self.new, self.tokenised = set[str](), list[str](), ""
+
+    def columns(self, text: str, place: tuple[str, int]) -> tuple[str, str]:
+        """The source and the beginning of the output in a line."""
+        if self.rows:
+            return in_columns(text, place)
+        source, _, beginning = text.partition("\t") if self.begin else (text, "", "")
+        return source, beginning
+
+    def example(self, text: str, place: tuple[str, int]) -> Example:
+        """The example of a line; reports the first text that was no tokens."""
         from seq2seq_suite.tasks.fields.text import Words
 
-        source = self.run.task.source
-        if not self.tokenised and isinstance(source, Words) and source.tokenised_from(example.source, text):
-            self.tokenised = source.to_text(example.source)
+        text, beginning = self.columns(text, place)
+        found, source = self.run.example(text, file=place[0], line=place[1], begin=beginning), self.run.task.source
+        if not self.tokenised and isinstance(source, Words) and source.tokenised_from(found.source, text):
+            self.tokenised = source.to_text(found.source)
             print(f"tokenised as the training data are: {truncate(self.tokenised)}", file=sys.stderr)
+        return found
 
     def look(self, example: Example) -> Example:
         """Keep the example's unknown words."""

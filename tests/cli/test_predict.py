@@ -300,9 +300,9 @@ def test_a_language_models_prompt_has_unknown_words_too(tmp_path, capsys):
     class Opened:
         task = Task()
 
-    unknown = cli_predict.Unknown(Opened())
+    reader = cli_predict.Reader(Opened(), rows=False, begin=False)
     for word in ("wug", "wug", "dax"):
-        unknown.look(Example(word))
-    unknown.say()
-    unknown.say()
+        reader.look(Example(word))
+    reader.say()
+    reader.say()
     assert capsys.readouterr().err == "not in the training data: wug, dax\n"
