@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import wave
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -154,6 +155,15 @@ def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarra
         found, skipped = functional.resample(part, old_rate, new_rate), (first - begin) // old_rate * new_rate
         pieces.append(found[skipped : skipped + step // old_rate * new_rate].numpy())
     return np.concatenate(pieces)
+
+
+def as_wav(samples: np.ndarray, rate: int) -> bytes:
+    """A WAV file of samples (N,), uint8 or little-endian int16, at `rate` a second."""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setparams((1, samples.itemsize, rate, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    return content.getvalue()
 
 
 def small_ratio(source: int) -> Fraction:

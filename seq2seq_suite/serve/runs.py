@@ -7,7 +7,6 @@ import math
 import shutil
 import tempfile
 import time
-import wave
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +23,7 @@ from seq2seq_suite.common.files import read_rows
 from seq2seq_suite.common.shapes import PictureShape, SoundShape
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.config.unused_keys import why_unused
-from seq2seq_suite.data.audio import Recording
+from seq2seq_suite.data.audio import Recording, as_wav
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.pictures import ImageFile
 from seq2seq_suite.data.sources import EMBEDDED
@@ -257,13 +256,7 @@ def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_cod
 def wav(sound: Any) -> bytes:
     """A sound as a WAV file of 16 bits."""
     samples, rate = sound.samples()
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
-    return buffer.getvalue()
+    return as_wav((np.clip(samples, -1, 1) * 32767).astype("<i2"), rate)
 
 
 def png(picture: Any) -> bytes:

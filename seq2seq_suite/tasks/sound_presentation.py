@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import wave
 from base64 import b64encode
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.types import Example
-from seq2seq_suite.data.audio import RATE, Sound, resample
+from seq2seq_suite.data.audio import RATE, Sound, as_wav, resample
 from seq2seq_suite.tasks.presentation import Presentation
 
 _MOST_COLUMNS, _LONGEST_PLAYED, _PLAYED = 300, 10, 8000  # of a spectrogram in a page; seconds of sound there, its rate
@@ -54,10 +52,4 @@ def _wav(sound: Sound) -> str:
         return ""
     plain = resample(samples, rate, speed=RATE / _PLAYED)
     plain = plain / max(1e-6, float(np.abs(plain).max()))
-    content = io.BytesIO()
-    with wave.open(content, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(1)
-        file.setframerate(_PLAYED)
-        file.writeframes((127.5 * (1 + plain)).astype(np.uint8).tobytes())
-    return f"data:audio/wav;base64,{b64encode(content.getvalue()).decode()}"
+    return f"data:audio/wav;base64,{b64encode(as_wav((127.5 * (1 + plain)).astype(np.uint8), _PLAYED)).decode()}"
