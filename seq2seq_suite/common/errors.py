@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 
@@ -40,21 +41,14 @@ class UserError(Exception):
     def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
         name = truncate(file, 255)
         place = f"{name}:{line}: " if file and line else f"{name}: " if file else ""
-        parts = [f"{place}{got}"]
-        if expected:
-            parts.append(f"  expected: {expected}")
-        if remedy:
-            parts.append(f"  remedy:   {remedy}")
-        super().__init__("\n".join(parts))
+        super().__init__(f"{place}{got}" + (f"\n  expected: {expected}" if expected else "")
+                         + (f"\n  remedy:   {remedy}" if remedy else ""))
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle support, so that another process can raise it."""
-        return _again, (type(self), self.got, self.file, self.line, self.expected, self.remedy)
-
-
-def _again(kind: type[UserError], got: str, *place: Any) -> UserError:
-    return kind(got, **dict(zip(("file", "line", "expected", "remedy"), place, strict=True)))
+        more = {"file": self.file, "line": self.line, "expected": self.expected, "remedy": self.remedy}
+        return partial(type(self), **more), (self.got,)
 
 
 COMMAND_LINE = "command line"  # the place of overrides and flags in errors

@@ -164,9 +164,9 @@ def stream_lines(path: Path | None, *, name: str, ends: bool = False) -> Iterato
         yield from [""] * (empty if found and ends else not found)
 
 
-def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """The lines of a text file, split at line feeds alone; raises DataError as `read_text` does."""
-    lines = read_text(path, expected=expected, remedy=remedy).split("\n")
+    lines = read_text(path).split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 

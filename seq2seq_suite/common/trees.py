@@ -37,13 +37,8 @@ class Tree:
         """The tags over the words, from left to right; bare words appear as tags labelled `XX`."""
         if self.is_preterminal():
             return [self]
-        found: list[Tree] = []
-        for child in self.children:
-            if isinstance(child, str):
-                found.append(Tree("XX", (child,)))
-            else:
-                found.extend(child.preterminals())
-        return found
+        return [leaf for child in self.children
+                for leaf in ([Tree("XX", (child,))] if isinstance(child, str) else child.preterminals())]
 
     def words(self) -> list[str]:
         """The words, from left to right."""
@@ -176,11 +171,6 @@ def clean(tree: Tree) -> Tree | None:
     """
     if tree.is_preterminal():
         return None if tree.label == TRACE else tree
-    children: list[Tree | str] = []
-    for child in tree.children:
-        cleaned = child if isinstance(child, str) else clean(child)
-        if cleaned is not None:
-            children.append(cleaned)
-    if not children:
-        return None
-    return Tree(bare_label(tree.label) or "TOP", tuple(children))
+    cleaned = (child if isinstance(child, str) else clean(child) for child in tree.children)
+    children = tuple(child for child in cleaned if child is not None)
+    return Tree(bare_label(tree.label) or "TOP", children) if children else None

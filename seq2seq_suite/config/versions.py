@@ -29,13 +29,13 @@ class FormatError(DataError):
 
 def check_format(number: Any, *, file: str) -> None:
     """Raise FormatError unless this version reads format `number`."""
-    if type(number) is int and 1 <= number <= FORMAT:
-        return
-    if type(number) is int and number > FORMAT:
+    whole = type(number) is int
+    if whole and number > FORMAT:
         raise FormatError(f"written by a newer seq2seq_suite: format {number}, but this version reads up to {FORMAT}",
                           file=file, remedy="upgrade: pip install --upgrade seq2seq-suite")
-    raise FormatError("written by a seq2seq_suite older than 0.1.0, which can no longer be read", file=file,
-                      remedy="train again")
+    if not whole or number < 1:
+        raise FormatError("written by a seq2seq_suite older than 0.1.0, which can no longer be read", file=file,
+                          remedy="train again")
 
 
 def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 
 from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed
@@ -67,9 +67,7 @@ class Mixture:
     def turns(self) -> Iterator[str]:
         """The endless sequence of names."""
         had = dict.fromkeys(self.parts, 0)
-        place = 0
-        while True:
-            place += 1
+        for place in count(1):
             name = max(had, key=lambda name: self.shares[name] * place - had[name])
             had[name] += 1
             yield name

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,9 @@ def _rows(value: dict[str, Any], file: Path) -> list[dict[str, Any]] | None:
 
 
 def _is_json(text: str) -> bool:
-    try:
+    with suppress(ValueError, RecursionError):
         return bool(json.loads(text))
-    except (ValueError, RecursionError):
-        return False
+    return False
 
 
 def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:

@@ -82,8 +82,5 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
 
 
 def _existing(stem: Path, language: str) -> Path | None:
-    for ending in (language, f"{language}.gz"):
-        file = stem.with_name(f"{stem.name}.{ending}")
-        if file.is_file():
-            return file
-    return None
+    files = (stem.with_name(f"{stem.name}.{ending}") for ending in (language, f"{language}.gz"))
+    return next(filter(Path.is_file, files), None)

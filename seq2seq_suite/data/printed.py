@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import warnings
+from contextlib import suppress
 from typing import Any
 
 # How lists of texts, of lists and of objects begin; a text such as `[1]` or `[laughs]` is none of them.
@@ -45,11 +46,8 @@ def unprinted(value: Any) -> Any:
     >>> unprinted("['a']"), unprinted("['a"), unprinted("a"), unprinted(None)
     (['a'], "['a", 'a', None)
     """
-    if isinstance(value, str) and value.startswith(BEGINNINGS):
-        try:
-            return read_printed(value)
-        except ValueError:
-            return value
+    with suppress(ValueError):
+        return read_printed(value) if isinstance(value, str) and value.startswith(BEGINNINGS) else value
     return value
 
 

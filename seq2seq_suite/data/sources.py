@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
@@ -282,10 +283,9 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
 
 
 def _has_split(folder: Path, name: str, format: str = "") -> bool:
-    try:
+    with suppress(DataError):
         return bool(_files_of_split(folder, name, format))
-    except DataError:
-        return False
+    return False
 
 
 def _fits(file: Path, pattern: str) -> bool:

@@ -176,20 +176,13 @@ def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
 
 def _details(sentences: Sequence[_Sentence]) -> dict[str, Any]:
     """The tables by label and by sentence."""
-    gold: Counter[str] = Counter()
-    predicted: Counter[str] = Counter()
-    matched: Counter[str] = Counter()
-    by_sentence = []
-    for sentence in sentences:
-        by_sentence.append((sentence.matched.total(), len(sentence.gold), len(sentence.predicted)))
-        gold.update(label for _, _, label in sentence.gold)
-        predicted.update(label for _, _, label in sentence.predicted)
-        matched.update(label for _, _, label in sentence.matched.elements())
-
+    gold, predicted, matched = (Counter(label for brackets in side for _, _, label in brackets) for side in (
+        [one.gold for one in sentences], [one.predicted for one in sentences],
+        [one.matched.elements() for one in sentences]))
     kinds = Counter(sentence.kind for sentence in sentences)
     return {
         "labels": {label: (gold[label], predicted[label], matched[label]) for label in sorted(gold | predicted)},
-        "sentences": by_sentence,
+        "sentences": [(one.matched.total(), len(one.gold), len(one.predicted)) for one in sentences],
         "invalid": [place for place, sentence in enumerate(sentences) if sentence.kind == "invalid"],
         "counts": {"sentences": len(sentences), **{kind: kinds[kind] for kind in ("invalid", "empty", "scored")}},
     }

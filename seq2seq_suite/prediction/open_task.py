@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.metrics import find_metric
 from seq2seq_suite.tasks import find_task
@@ -18,12 +16,9 @@ def open_task(name: str, config: Config | None = None) -> Task:
         find_task(name)
         config = Config(task=name)
     sections = (getattr(config, section) for section in config.own_sections)
-    task = find_task(name)(*sections, data=config.data, seed=config.seed, **_world(config),
+    # Those tasks alone that are to see the rich world: tasks of users need not know of it.
+    world = {"world": config.miniworld} if config.miniworld.world == "rich" else {}
+    task = find_task(name)(*sections, data=config.data, seed=config.seed, **world,
                            pieces_from=config.init_from if "frontend" in config.init_parts else "")
     task.metrics = tuple(map(find_metric, config.metrics))
     return task
-
-
-def _world(config: Config) -> dict[str, Any]:
-    """The rich world, for those tasks alone that are to see it: tasks of users need not know of it."""
-    return {"world": config.miniworld} if config.miniworld.world == "rich" else {}

@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,25 +169,16 @@ def named(key: str) -> tuple[str, str, str]:
 def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What the run cost, as (before, figure, after)."""
     known = {key: value for key, value in summary.items() if is_number(value)}
-    facts = []
-    if "parameters" in known:
-        core = f" weights, {_millions(known['core_parameters'])} of them shared core" if "core_parameters" in known \
-            else " weights"
-        facts.append(("", _millions(known["parameters"]), core))
-    if "seconds" in known:
-        updates = f", {known['updates']:,.0f} updates" if "updates" in known else ""
-        facts.append(("trained ", duration(known["seconds"]), updates))
-    elif "updates" in known:
-        facts.append(("", f"{known['updates']:,.0f}", " updates"))
-    if "best_update" in known:
-        facts.append(("best at update ", f"{known['best_update']:,.0f}", ""))
-    if "tokens_per_second" in known:
-        facts.append(("", f"{known['tokens_per_second']:,.0f}", " symbols/s"))
-    if "peak_memory_mb" in known:
-        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most, libraries included"))
-    if is_number(provenance.get("seed")):
-        facts.append(("seed ", str(provenance["seed"]), ""))
-    return facts
+    core = f", {_millions(known['core_parameters'])} of them shared core" if "core_parameters" in known else ""
+    updates = f", {known['updates']:,.0f} updates" if "updates" in known else ""
+    table = [("parameters", "", _millions, f" weights{core}"), ("seconds", "trained ", duration, updates),
+             *([] if "seconds" in known else [("updates", "", "{:,.0f}".format, " updates")]),
+             ("best_update", "best at update ", "{:,.0f}".format, ""),
+             ("tokens_per_second", "", "{:,.0f}".format, " symbols/s"),
+             ("peak_memory_mb", "memory ", lambda size: f"{size / 1000:.2f} GB", " at most, libraries included"),
+             ("seed", "seed ", str, "")]
+    known |= {"seed": provenance["seed"]} if is_number(provenance.get("seed")) else {}
+    return [(before, show(known[key]), after) for key, before, show, after in table if key in known]
 
 
 def _millions(value: float) -> str:
@@ -288,10 +280,9 @@ def _bounds(summary: dict[str, Any], split: str, name: str) -> list[float] | Non
 
 
 def _configuration(path: Path) -> str:
-    try:
+    with suppress(DataError):
         return read_text(path, errors="replace")
-    except DataError:
-        return ""
+    return ""
 
 
 def _starts(provenance: dict[str, Any]) -> list[dict[str, Any]]:

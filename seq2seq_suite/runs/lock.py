@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,10 +50,9 @@ def held(directory: Path) -> Iterator[Callable[[], bool]]:
     own = path.stat()
 
     def is_there() -> bool:
-        try:
+        with suppress(OSError):
             return os.path.samestat(path.stat(), own)
-        except OSError:
-            return False
+        return False
 
     try:
         yield is_there
@@ -64,8 +63,7 @@ def held(directory: Path) -> Iterator[Callable[[], bool]]:
 
 
 def _holder(path: Path) -> str:
-    try:
+    with suppress(DataError, KeyError, TypeError):
         facts = read_json(path)
         return f"process {facts['process']} on {facts['machine']}, since {facts['since']}"
-    except (DataError, KeyError, TypeError):
-        return "its owner is not known yet"
+    return "its owner is not known yet"

@@ -251,15 +251,10 @@ def steps(folder: Path) -> list[Path]:
 
 def unique(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Tensors without the second names of tied ones."""
-    seen: set[tuple[int, tuple[int, ...]]] = set()
-    tensors = {}
+    first: dict[Any, tuple[str, Tensor]] = {}
     for name, tensor in state.items():
-        key = (tensor.data_ptr(), tuple(tensor.shape))
-        if tensor.numel() and key in seen:
-            continue
-        seen.add(key)
-        tensors[name] = tensor
-    return tensors
+        first.setdefault((tensor.data_ptr(), tensor.shape) if tensor.numel() else name, (name, tensor))
+    return dict(first.values())
 
 
 def hash_of(path: Path) -> str:

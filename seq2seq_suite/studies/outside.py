@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from seq2seq_suite.common.types import Score
@@ -31,14 +30,10 @@ def score_outputs(file: Path, run: Path, split: str) -> tuple[Task, Score]:
     task.load(run / "vocabulary")
     with tempfile.TemporaryDirectory() as folder:
         references = Path(folder, f"references of {run}'s {split}".replace("/", "_"))
-        references.write_text(_lines([row.reference for row in read_predictions(run, split)]), encoding="utf-8")
+        references.write_text("".join(f"{row.reference}\n" for row in read_predictions(run, split)), encoding="utf-8")
         score = score_files(task, [references], file)
     own = read_summary(run).signature
     unlike = [] if own == score.signature else [f"scored as {score.signature}, but the run as {own}"]
     for note in (*unlike, *score.notes):
         print(f"{file}: {note}", file=sys.stderr)
     return task, score
-
-
-def _lines(texts: Sequence[str]) -> str:
-    return "".join(f"{text}\n" for text in texts)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,11 +111,9 @@ def _is_lost(job: Job[int]) -> bool:
 
 def _said(*command: str) -> str | None:
     """A command's output; None if it is not there or failed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout
+    with suppress(OSError, subprocess.CalledProcessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return None
 
 
 def log_of(directory: Path) -> Path:

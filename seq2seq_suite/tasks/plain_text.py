@@ -33,7 +33,8 @@ def tokenised(words: Sequence[str], known: Vocabulary) -> list[str]:
     """
     found: list[str] = []
     for place, word in enumerate(words):
-        parts = [] if word in known or word.isalnum() or not _are_tokens(known) else _parts(
+        whole = word in known or word.isalnum() or not _are_tokens(known.symbols, known.symbol_counts)
+        parts = [] if whole else _parts(
             word, last=place == len(words) - 1, inside=found.count("``") > found.count("''"))
         parts = [_PLAIN[part] if part not in known and _PLAIN.get(part) in known else part for part in parts]
         new = sum(part not in known and part not in _PLAIN and any(map(str.isalnum, part)) for part in parts)
@@ -52,12 +53,8 @@ def _parts(word: str, *, last: bool, inside: bool) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def _shares(symbols: tuple[str, ...], counts: tuple[int, ...]) -> bool:
+def _are_tokens(symbols: tuple[str, ...], counts: tuple[int, ...]) -> bool:
+    """Whether data with these words have full stops and commas as words of their own."""
     pairs = list(zip(symbols, counts, strict=True))
     alone = sum(count for symbol, count in pairs if symbol in _ENDS)
     return alone > sum(count for symbol, count in pairs if symbol.endswith(_ENDS) and len(symbol) > 1)
-
-
-def _are_tokens(known: Vocabulary) -> bool:
-    """Whether the data have full stops and commas as words of their own."""
-    return _shares(known.symbols, known.symbol_counts)

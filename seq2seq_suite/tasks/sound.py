@@ -202,7 +202,8 @@ class SoundTask(Task[Sounds, Text]):
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The recordings of a split; features of many are computed together."""
         found = [row for row in super().open(split, bad) if self.keep(row, split)]
-        self.source.features_of([sound for row in found if (sound := sound_of(row)) is not None])
+        sounds = (medium_in(row, "audio", Sound, Recording) for row in found)
+        self.source.features_of([sound for sound in sounds if sound is not None])
         return iter(found)
 
     def example(self, row: Row) -> Example:
@@ -280,11 +281,6 @@ def _readable(found: Sequence[Stored | DataError]) -> list[Stored]:
     if (wrong := next((one for one in found if isinstance(one, DataError)), None)) is not None:
         raise wrong
     return [one for one in found if not isinstance(one, DataError)]
-
-
-def sound_of(row: Row) -> Sound | None:
-    """The sound of a row, in `audio` or named by `file_name`."""
-    return medium_in(row, "audio", Sound, Recording)
 
 
 def spoken_words(text: str, row: Row) -> str:

@@ -143,10 +143,6 @@ class Progress:
             self._print(f"{self._status}  {self._times()}")
         return self._status
 
-    def message(self, text: str) -> None:
-        """A line above the bar, or a line of its own."""
-        self._print(text)
-
     def validation(self, update: int, metrics: Mapping[str, Any], best: bool) -> None:
         """The first figures of a validation; the very first is the metric that decides, its best value stays there."""
         first = list(metrics.items())[:_SHOWN_FIGURES]

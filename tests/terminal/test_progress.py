@@ -22,14 +22,12 @@ def test_away_from_a_terminal_every_call_is_a_plain_line(clock, capsys):
         progress.update(250, fraction=0.1, loss=0.5, tokens_per_second=9000.0, learning_rate=1e-3)
         clock[0] += 36
         progress.update(500, fraction=0.3, loss=0.412, tokens_per_second=12340.4, learning_rate=8.1e-4)
-        progress.message("saved [bold]")
-        progress.validation(500, {"f1": 87.3, "exact": 40.0, "malformed": 3}, True)
+        progress.validation(500, {"f1": 87.3, "[bold]": 40.0, "malformed": 3}, True)
         progress.validation(600, {"f1": 86.0}, False)
     assert capsys.readouterr().out.splitlines() == [
         "update 250/3000  loss 0.500  9,000 tokens/s  lr 1.0e-03  0:36 elapsed",
         "update 500/3000  loss 0.412  12,340 tokens/s  lr 8.1e-04  1:12 elapsed, about 2:06 left",
-        "saved [bold]",
-        "validation at update 500: f1 87.3  exact 40  malformed 3  (best)",
+        "validation at update 500: f1 87.3  [bold] 40  malformed 3  (best)",
         "validation at update 600: f1 86",
     ]
 

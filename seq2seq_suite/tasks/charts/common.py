@@ -101,9 +101,7 @@ def by_label(counts: Mapping[str, Sequence[Mapping[str, int]]], title: str, ques
         what: a label's name on the axis.
         most: labels shown; the note says how many there are.
     """
-    total = Counter[str]()
-    for labels in counts["gold"]:
-        total.update(labels)
+    total = sum(map(Counter, counts["gold"]), Counter[str]())
     names = [name for name, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
     series = [{"name": name, "role": "", "points": rates(
         [{label: (matched.get(label, 0), whole) for label, whole in wholes.items()}

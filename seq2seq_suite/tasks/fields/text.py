@@ -144,6 +144,10 @@ class Pieces(Field):
             refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
                         otherwise=f"split the {self.what}")
 
+    def columns(self, text: str) -> dict[str, str]:
+        """The text in its column."""
+        return {self.column: text}
+
     def normalised(self, value: Any) -> str:
         """The text of a value that is split into pieces."""
         return value.lower() if self.lower_case else value
@@ -213,10 +217,6 @@ class Subwords(Pieces, Source):
     def encode_all(self, values: Sequence[str], origins: Sequence[str]) -> list[np.ndarray]:
         return [np.array([*ids, END], dtype=np.int64) for ids in self._all_ids(values, origins)]
 
-    def columns(self, value: str) -> dict[str, str]:
-        """The text in its column."""
-        return {self.column: value}
-
     def shape(self) -> TokenShape:
         return TokenShape(len(self), shared=self.shared)
 
@@ -255,10 +255,6 @@ class Text(Pieces, Target):
     def from_line(self, line: str, place: Place) -> Any:
         """A text; an empty line is an empty one."""
         return clean_text(line)
-
-    def columns(self, text: str) -> dict[str, str]:
-        """The text in its column."""
-        return {self.column: text}
 
     def shape(self) -> TargetShape:
         return TargetShape(len(self))
@@ -339,11 +335,8 @@ class Symbols(Target):
         """Their ids."""
         return self.vocabulary.encode(self.symbols(value))
 
-    def decode(self, ids: Sequence[int]) -> list[str]:
-        """Their names."""
+    def names(self, ids: Sequence[int]) -> list[str]:
         return self.vocabulary.decode(ids)
-
-    names = decode
 
     def shape(self) -> TargetShape:
         return TargetShape(len(self))

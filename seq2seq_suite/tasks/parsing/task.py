@@ -117,14 +117,14 @@ class Trees(Symbols):
         """A search's output as a tree, the tags that the model predicts over its words."""
         likeliest = self.tags.symbols[0]  # for specials, which only an untrained model predicts
         tags = [likeliest if tag in SPECIALS else tag for tag in self.tags.decode(hypothesis.details["tags"][1:-1])]
-        return self.linearisation.read(self.decode(hypothesis.symbols), example.source, tags)
+        return self.linearisation.read(self.names(hypothesis.symbols), example.source, tags)
 
     def constraint(self) -> Constraint:
         """The automaton that keeps every output one tree over exactly the sentence's words."""
         from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton  # here, for they import torch
         from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
 
-        write, names = self.linearisation, self.decode(range(len(self)))
+        write, names = self.linearisation, self.names(range(len(self)))
         if not isinstance(write, Bracketing):
             return TetraAutomaton(names)
         shift, close = self.vocabulary.encode([write.shift, write.close])
