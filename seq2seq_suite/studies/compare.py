@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,18 +18,20 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval, interval_of
-from seq2seq_suite.prediction.load_run import open_run, parse_config
+from seq2seq_suite.prediction.load_run import config_of, open_run, parse_config
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.report.variants import groups, settings, units
 from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.runs.records import Summary, read_predictions, read_provenance, read_summary
-from seq2seq_suite.studies.outside import score_outputs
+from seq2seq_suite.tasks.scoring import score_files
 
 LATENCY_EXAMPLES = 20  # decoded one by one
 THROUGHPUT_EXAMPLES = 256  # decoded 64 at a time
 BATCH = 64
 MOST_TESTED = 12  # runs or variants of a task of which every two are tested
 MOST_SECONDS = 10.0  # for each of the two measurements of a run
+_NAN = float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,18 +63,18 @@ class Row:
     high: float
     invalid: float
     empty: float
-    repeated: float
-    truncated: float
-    core_parameters: int
-    own_parameters: int
-    updates: int
-    tokens: int
-    minutes: float
-    tokens_per_second: float
-    latency_ms: float
-    sentences_per_second: float
-    seed: int
-    commit: str
+    repeated: float = _NAN
+    truncated: float = _NAN
+    core_parameters: int = 0
+    own_parameters: int = 0
+    updates: int = 0
+    tokens: int = 0
+    minutes: float = _NAN
+    tokens_per_second: float = _NAN
+    latency_ms: float = _NAN
+    sentences_per_second: float = _NAN
+    seed: int = 0
+    commit: str = ""
     higher_is_better: bool = True
     directory: str = ""
     baseline: float | None = None
@@ -166,7 +170,7 @@ def _shared_split(directories: Sequence[Path]) -> str:
     return "test" if "test" in shared or not shared else shared[0]
 
 
-_UNMEASURED = (float("nan"), float("nan"))
+_UNMEASURED = (_NAN, _NAN)
 
 
 def _pairs(rows: Sequence[Row], predictions: Sequence[_Predictions], formulas: Sequence[str]) -> list[Pair]:
@@ -236,15 +240,32 @@ def _row(name: str, directory: Path, summary: Summary, outputs: _Predictions, sp
 
 
 def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[Row, _Predictions, str]:
-    """The row of another system, its counts and their formula; unknown values are NaN, or 0 for integers."""
-    task, score = score_outputs(file, run, split)
+    """The row of another system, its counts and their formula; unknown values are NaN, or 0 for integers.
+
+    Args:
+        file: an output for each example, in their order and in the format of `predict`.
+        run: evaluated on the split; its task, options and references are used.
+        split: its name.
+        beside: the run's outputs.
+
+    Raises:
+        DataError: the outputs cannot be read, or are not as many as the split has examples.
+    """
+    config = config_of(run, [])
+    task = open_task(config.task, config)
+    task.load(run / "vocabulary")
+    with tempfile.TemporaryDirectory() as folder:
+        references = Path(folder, f"references of {run}'s {split}".replace("/", "_"))
+        references.write_text("".join(f"{row.reference}\n" for row in read_predictions(run, split)), encoding="utf-8")
+        score = score_files(task, [references], file)
+    own = read_summary(run).signature
+    unlike = [] if own == score.signature else [f"scored as {score.signature}, but the run as {own}"]
+    for note in (*unlike, *score.notes):
+        print(f"{file}: {note}", file=sys.stderr)
     low, high = interval_of(score) or _UNMEASURED
-    nan = float("nan")
     row = Row(run=str(file), task=task.name, split=split, metric=task.primary_metric,
               figure=score.figures[task.primary_metric], low=low, high=high,
-              invalid=score.figures.get("invalid_rate", nan), empty=score.figures.get("empty_rate", nan), repeated=nan,
-              truncated=nan, core_parameters=0, own_parameters=0, updates=0, tokens=0, minutes=nan,
-              tokens_per_second=nan, latency_ms=nan, sentences_per_second=nan, seed=0, commit="",
+              invalid=score.figures.get("invalid_rate", _NAN), empty=score.figures.get("empty_rate", _NAN),
               higher_is_better=task.higher_is_better, directory=str(file))
     return row, _Predictions(beside.examples, np.array(score.counts, dtype=float)), score.formula
 
