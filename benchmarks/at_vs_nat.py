@@ -25,7 +25,7 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
 from seq2seq_suite.common.errors import UserError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.prediction.evaluate import failures
 from seq2seq_suite.prediction.load_run import open_run

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.common.errors import DataError, UserError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, to_json
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.prediction.evaluate import failures, outcome, record
 from seq2seq_suite.prediction.load_run import LoadedRun, open_run

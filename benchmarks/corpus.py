@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a corpus is read in processes without PyTorch, too, which the suite's types bring with them
-    from seq2seq_suite.common.types import Encoded
+    from seq2seq_suite.common.examples import Encoded
 
 VOCABULARY = 8000
 LONGEST = 100  # pieces kept of a sentence
@@ -36,7 +36,7 @@ class Corpus:
         """The pairs in the form that the suite's batching needs."""
         import numpy as np
 
-        from seq2seq_suite.common.types import Encoded
+        from seq2seq_suite.common.examples import Encoded
 
         return [Encoded(np.array(source), np.array(target), index=index)
                 for index, (source, target) in enumerate(pairs)]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.machine import markdown_table
 from seq2seq_suite.common.errors import UserError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.base import Task

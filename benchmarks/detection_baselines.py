@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.data.pictures import Augmentation, Objects, fit, nms, scaled
 from seq2seq_suite.model.picture import ConvolutionalStem

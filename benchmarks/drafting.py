@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from benchmarks.command_line import measuring_options, publish
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.search import speculative as drafting

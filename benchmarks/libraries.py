@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.common.types import Encoded
 from seq2seq_suite.config.config_file import for_task
 from seq2seq_suite.data.mapped import Mapped, pack
 from seq2seq_suite.model.build import build_model

@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from benchmarks.multilabel_baselines import WORD
-from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.config.config_file import is_override, load
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.prediction.open_task import open_task

@@ -20,8 +20,8 @@ from pathlib import Path
 import regex
 
 from benchmarks.machine import markdown_table, provenance
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.text import LETTER, OTHER
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.data.subwords import train_subwords
 from seq2seq_suite.prediction.open_task import open_task

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import quote
 
 from seq2seq_suite.common.errors import ConfigError, DataError, repr_short
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config

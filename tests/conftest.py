@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.trees import read_trees
-from seq2seq_suite.common.types import END, Batch, Example
+from seq2seq_suite.common.types import END, Batch
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.inspection import report as inspecting
 from seq2seq_suite.model.build import build_model

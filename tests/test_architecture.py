@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "search/step.py", "search/beam.py",
                  "strategies/parallel/base.py", "strategies/parallel/length_head.py")
-STUDENTS_LINES = 2_365  # with all that they import; to fall to 1,900
+STUDENTS_LINES = 1_876  # with all that they import
 OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 350

@@ -20,15 +20,18 @@ from benchmarks.systems import (
     TrainingSystem,
 )
 from seq2seq_suite.common import shapes
-from seq2seq_suite.common.types import Batch, Encoded
+from seq2seq_suite.common.examples import Encoded
+from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.kernels import memory
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.options.backbone import Backbone
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import AutoregressiveOptions
 from seq2seq_suite.options.training import Training
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 
 
@@ -44,7 +47,8 @@ def build(shape: Shape) -> Seq2Seq:
 
 
 def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
-    return Autoregressive(AutoregressiveOptions(label_smoothing=label_smoothing), shapes.TargetShape(0), 0)
+    options = AutoregressiveOptions(label_smoothing=label_smoothing)
+    return Autoregressive(options, shapes.TargetShape(0), 0, Auxiliaries())
 
 
 def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu",

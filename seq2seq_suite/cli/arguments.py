@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, truncate
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import is_stream, naming, parse_json, stream_lines
-from seq2seq_suite.common.types import Example
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task

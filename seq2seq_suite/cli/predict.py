@@ -32,7 +32,7 @@ from seq2seq_suite.terminal.tables import print_json, print_summary
 
 if TYPE_CHECKING:
     from seq2seq_suite.api import Prediction, Run
-    from seq2seq_suite.common.types import Example
+    from seq2seq_suite.common.examples import Example
 
 Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
                                            autocompletion=runs_and_keys, help=(

@@ -13,8 +13,9 @@ from types import ModuleType
 PACKAGE = __name__.partition(".")[0]
 # Name in 0.1.0 -> today's, both inside the package. The next release drops them.
 RENAMED = {
-    "types": ("common.types", "common.errors"), "shapes": ("common.shapes",), "trees": ("common.trees",),
-    "library": ("api",), "tasks.sides": ("tasks.fields.base",), "strategies.search": ("search.step", "common.types"),
+    "types": ("common.types", "common.examples", "common.errors"), "shapes": ("common.shapes",),
+    "trees": ("common.trees",), "library": ("api",), "tasks.sides": ("tasks.fields.base",),
+    "strategies.search": ("search.step", "common.types"),
     "strategies.beam": ("search.beam",), "strategies.sampling": ("search.sampling",),
 }
 
@@ -33,6 +34,8 @@ class _OldNames(MetaPathFinder, Loader):
         for name in today:
             vars(module).update({key: value for key, value in vars(importlib.import_module(name)).items()
                                  if key[:1] != "_"})
+        if module.__name__.startswith(f"{PACKAGE}.strategies."):  # the searches of 0.1.0 imported it by this name
+            vars(module)["SearchOptions"] = importlib.import_module(f"{PACKAGE}.options.search").Search
 
 
 def install() -> None:

@@ -43,8 +43,8 @@ from seq2seq_suite.tasks import TASKS, find_task
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seq2seq_suite.options.strategies import StrategyOptions as Strategy
     from seq2seq_suite.strategies.base import Strategy as StrategyBase
-    from seq2seq_suite.strategies.base import StrategyOptions as Strategy
     from seq2seq_suite.tasks.options import TaskOptions
 
     TaskName = str
@@ -216,7 +216,7 @@ class Config(Section):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
             raise ValueError(f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
                              f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}")
-        for need in self.strategy_class.needs:
+        for need in self.strategy.needs:
             value = reduce(getattr, need.key.split("."), self)
             if not need.suits(value):
                 raise ValueError(f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set "

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import Batch, Encoded
+from seq2seq_suite.common.examples import Encoded
+from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.drawn import Drawn
 
 

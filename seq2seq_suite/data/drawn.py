@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 
 Made = TypeVar("Made")
 

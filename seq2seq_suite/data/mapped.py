@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from seq2seq_suite.common.errors import RunError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.data.drawn import Drawn
 
 _WIDTH = ".width"  # after an array's name: the column of its second dimension

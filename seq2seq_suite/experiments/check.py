@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.examples import Encoded, Example
 from seq2seq_suite.common.text import has_unspaced, split_blanks
-from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate, lengths
@@ -273,7 +274,6 @@ def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> 
     total = sum(groups.values())
     shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items()
                        if size or group != "heads")
-
     weights = sum(parameter.numel() * parameter.element_size() for parameter in predictor.learner.parameters())
     parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
              "average": weights if config.training.ema_decay else 0,

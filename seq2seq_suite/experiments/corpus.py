@@ -19,9 +19,9 @@ import numpy as np
 import seq2seq_suite
 from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, cache_root, read_json, to_json
 from seq2seq_suite.common.shapes import TokenShape
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data import cache

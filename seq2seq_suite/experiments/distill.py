@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, to_json
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.runs.run_directory import provenance
 from seq2seq_suite.runs.weights import MODEL, best, hash_of
 from seq2seq_suite.tasks import tasks_with

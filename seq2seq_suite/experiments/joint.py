@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.examples import Encoded, Example
 from seq2seq_suite.common.files import atomic_write_text
 from seq2seq_suite.common.shapes import Shape
-from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.drawn import chained

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Encoded, Example
 from seq2seq_suite.common.parts import POSITIONS, row_of
-from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import lengths

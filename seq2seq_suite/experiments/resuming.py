@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.user_code import beside_of
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.tasks.base import Task

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import Encoded, Example
+from seq2seq_suite.common.examples import Encoded, Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import BadRows, is_readable, reader_of

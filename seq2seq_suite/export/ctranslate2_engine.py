@@ -15,10 +15,11 @@ from seq2seq_suite.export import ctranslate2_model as export_ctranslate2
 from seq2seq_suite.export.compatibility import both_sides
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.search.ensemble import Ensemble
-from seq2seq_suite.search.step import SearchOptions
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator
+
+    from seq2seq_suite.options.search import Search as SearchOptions
 
 ENGINES = {"pytorch": "", "ctranslate2": "float32", "ctranslate2-int8": "int8"}  # the precision of CTranslate2
 

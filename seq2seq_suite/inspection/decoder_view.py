@@ -13,8 +13,9 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.shapes import GROUP
-from seq2seq_suite.common.types import BLANK, END, Batch, Encoded, Hypothesis
+from seq2seq_suite.common.types import BLANK, END, Batch, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.inspection.attention_recorder import MOST_WEIGHTS, AttentionRecorder, attentions
 from seq2seq_suite.inspection.decoding_trace import rewritten, with_target

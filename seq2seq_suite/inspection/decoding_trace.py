@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, PAD, Batch, Example, Hypothesis
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import END, PAD, Batch, Hypothesis
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.strategies.parallel.base import Parallel
 

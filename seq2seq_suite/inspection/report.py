@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, read_json, read_rows, to_json
-from seq2seq_suite.common.types import BEGIN, SPECIALS, Example, Hypothesis
+from seq2seq_suite.common.types import BEGIN, SPECIALS, Hypothesis
 from seq2seq_suite.inspection.decoder_view import DecoderView, read
 from seq2seq_suite.inspection.decoding_trace import likeliest, trace
 from seq2seq_suite.prediction.predictor import in_mode

@@ -15,10 +15,11 @@ from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, Hypothesis
 from seq2seq_suite.kernels import graphs
 from seq2seq_suite.kernels.compiled import stepper_for
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.beam import one_beam, one_output
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.finished_beams import FinishedBeams
-from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
+from seq2seq_suite.search.step import Rows, Stepper
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.model.tag import TaggedSeq2Seq
 from seq2seq_suite.model.variants.swiglu import GatedFeedForward
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.logit_processors import EXCLUDED
-from seq2seq_suite.search.step import Rows, SearchOptions
+from seq2seq_suite.search.step import Rows
 
 _ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu)  # as `step.cpp` counts
 

@@ -16,7 +16,6 @@ from torch.nn import functional
 from seq2seq_suite.common.types import BEGIN, BLANK, END, NEVER, SPECIALS, Hypothesis
 from seq2seq_suite.search.beam import starts
 from seq2seq_suite.search.step import Stepper
-from seq2seq_suite.strategies.parallel.length_head import CLASSES, MIDDLE
 
 Function = Callable[..., Any]
 _GIVEN = 4  # positions that are not shifted from others
@@ -105,7 +104,8 @@ def likeliest_lengths(likeliest: Function, _: Function) -> Function:
     """`likeliest_lengths(log_p, count) -> (lengths, log-probabilities)`, log_p (B,L) of the lengths from 0."""
     def found(head: Any, states: Any, count: int) -> tuple[Tensor, Tensor]:
         scores = head(states)
-        lengths = torch.arange(CLASSES) - MIDDLE + (states.mask.sum(1) * head.ratio).round().long().unsqueeze(1)
+        expected = (states.mask.sum(1) * head.ratio).round().long().unsqueeze(1)
+        lengths = torch.arange(head.num_lengths) - head.middle + expected
         table = scores.new_full((scores.size(0), int(lengths.max()) + 1), NEVER)
         return likeliest(table.scatter(1, lengths.clamp(min=0), scores), count)
     return found

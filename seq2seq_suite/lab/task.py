@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.lab.given import GIVEN
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section

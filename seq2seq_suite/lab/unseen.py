@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import open_split

@@ -26,9 +26,9 @@ import yaml
 
 from seq2seq_suite import __version__
 from seq2seq_suite.api import overrides
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.common.files import read_json
 from seq2seq_suite.common.files import read_rows as read_lines
-from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.common.user_code import is_code, trusting
 from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import unseen

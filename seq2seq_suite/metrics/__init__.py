@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.types import Score
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.user_code import is_code, load_code
 
 # Figures by name, of outputs (None: malformed) and references, as the lines of text that `predict` writes.

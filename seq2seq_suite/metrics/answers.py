@@ -13,9 +13,9 @@ from typing import Any
 import regex
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import composed, tokens_of
-from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)

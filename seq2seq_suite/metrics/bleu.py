@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from rapidfuzz.distance import Levenshtein
 
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.lazy_imports import need
-from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.scripts import share
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from seq2seq_suite import __version__
-from seq2seq_suite.common.types import Score
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.metrics.significance import INTERVAL_SAMPLES, draws
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.text import composed
-from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
 
 # What is typed for an apostrophe: quotes, modifier letters, accents, primes; full-width, Armenian and Hebrew ones.

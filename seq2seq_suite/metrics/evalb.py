@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.trees import Tree
-from seq2seq_suite.common.types import Score
 
 COLLINS_DELETED = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
 ADDED_ROOTS = ("ROOT", "S1", "VROOT")

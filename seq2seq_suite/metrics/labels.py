@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite import __version__
-from seq2seq_suite.common.types import Score
+from seq2seq_suite.common.examples import Score
 
 
 def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.text import tokens_of
-from seq2seq_suite.common.types import Score
 
 
 def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[str], *, context: str) -> Score:

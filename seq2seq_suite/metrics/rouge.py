@@ -7,8 +7,8 @@ from importlib.metadata import version
 
 import regex
 
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.lazy_imports import need
-from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.metrics.scripts import UNSPACED
 

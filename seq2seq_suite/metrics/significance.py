@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from seq2seq_suite.common.types import Score
+from seq2seq_suite.common.examples import Score
 
 SEED = 12345
 INTERVAL_SAMPLES = 1000

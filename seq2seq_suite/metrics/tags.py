@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.common.lazy_imports import need
-from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.metrics.span_schemes import as_bioes, scheme_of
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import PerRow
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.modules import ModuleList
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seq2seq_suite.common.types import States
     from seq2seq_suite.model.attention import RelativePositions
     from seq2seq_suite.model.layers import LayerShape, TransformerLayer
@@ -51,8 +52,8 @@ class TransformerDecoder(nn.Module):
                  has_memory: bool = True):
         super().__init__()
         self.shape, self.has_memory = shape, has_memory
-        self.layers: ModuleList[TransformerLayer] = ModuleList(
-            shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
+        layers = nn.ModuleList(shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
+        self.layers = cast("Sequence[TransformerLayer]", layers)
         self.norm = shape.last_norm()
         self.empty_cache = KeysValues.empty
 

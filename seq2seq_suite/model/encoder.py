@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
-from seq2seq_suite.model.modules import ModuleList
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seq2seq_suite.model.attention import RelativePositions
     from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 
@@ -22,7 +23,8 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None):
         super().__init__()
-        self.layers: ModuleList[TransformerLayer] = ModuleList(shape.layer(shape, positions) for _ in range(num_layers))
+        layers = nn.ModuleList(shape.layer(shape, positions) for _ in range(num_layers))
+        self.layers = cast("Sequence[TransformerLayer]", layers)
         self.norm = shape.last_norm()
 
     def forward(self, states: States) -> States:

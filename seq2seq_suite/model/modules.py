@@ -1,4 +1,4 @@
-"""Lists and tables of modules that say of which class they are; PyTorch's own say only that they are modules."""
+"""Tables of modules that say of which class they are; PyTorch's own say only that they are modules."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+    from collections.abc import ItemsView, Mapping, ValuesView
 
 Part = TypeVar("Part", bound=nn.Module)
-
-
-class ModuleList(nn.ModuleList, Generic[Part]):
-    """PyTorch's, of modules of one class."""
-
-    if TYPE_CHECKING:
-        def __iter__(self) -> Iterator[Part]: ...
 
 
 class ModuleDict(nn.ModuleDict, Generic[Part]):

@@ -28,7 +28,7 @@ from seq2seq_suite.strategies.spans import SpanHead, Spans
 
 if TYPE_CHECKING:
     from seq2seq_suite.options.backbone import Backbone
-    from seq2seq_suite.strategies.base import StrategyOptions
+    from seq2seq_suite.options.strategies import StrategyOptions
     from seq2seq_suite.tasks.base import Task
 
 

@@ -6,7 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.common.types import Encoded, Example, Hypothesis, Score
+from seq2seq_suite.common.examples import Encoded, Example, Score
+from seq2seq_suite.common.types import Hypothesis
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.runs.run_directory import RunDirectory

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from seq2seq_suite.common.errors import ConfigError, DataError, UserError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.prediction.build import build_predictor, choose_device, use_threads

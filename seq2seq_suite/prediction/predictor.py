@@ -13,17 +13,18 @@ import torch
 from torch import nn
 
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.types import PAD, Batch, Constraint, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.common.examples import Encoded, Example, Score
+from seq2seq_suite.common.types import PAD, Batch, Constraint, Hypothesis
 from seq2seq_suite.data.batching import collate, in_sorted_batches, indices, lengths
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.runs.distributed import ALONE, Ranks
 from seq2seq_suite.search.speculative import with_drafts
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.tasks.scoring import with_metrics
 
 if TYPE_CHECKING:
+    from seq2seq_suite.options.search import Search as SearchOptions
     from seq2seq_suite.tasks.base import Task
 
 _OF_TARGETS = ("ctc_target", "paths", "bigrams")  # losses that leave out what is `too_long`

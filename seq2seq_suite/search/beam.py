@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import END, NEVER, Hypothesis
-from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
+from seq2seq_suite.search.step import Rows, Stepper
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Constraint
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
     from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 
 

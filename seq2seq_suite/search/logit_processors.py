@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import BEGIN, END, NEVER, PAD, UNKNOWN, Batch, Constraint, PerRow
-from seq2seq_suite.options.search import Search as SearchOptions
 
 if TYPE_CHECKING:
+    from seq2seq_suite.options.search import Search as SearchOptions
     from seq2seq_suite.search.step import Rows
 
 EXCLUDED = (PAD, BEGIN, UNKNOWN)  # symbols that no output has

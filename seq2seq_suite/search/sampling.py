@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import NEVER
-from seq2seq_suite.options.search import Search as SearchOptions
+
+if TYPE_CHECKING:
+    from seq2seq_suite.options.search import Search as SearchOptions
 
 
 def sample(log_probabilities: Tensor, options: SearchOptions) -> Tensor:

@@ -19,8 +19,9 @@ from seq2seq_suite.common.types import END, PAD, Batch, Constraint, Hypothesis
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.beam import starts
-from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
+from seq2seq_suite.search.step import Rows, Stepper
 
 _SHIFT = 6  # most symbols by which draft and output may be displaced
 _TAIL = 6  # last symbols of the output that are aligned with the draft

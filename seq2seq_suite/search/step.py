@@ -10,13 +10,13 @@ from torch import Tensor
 
 from seq2seq_suite.common.types import BEGIN
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.logit_processors import History, logit_processors, only_end
 from seq2seq_suite.search.sampling import sample
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Constraint
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.search import Search as SearchOptions
     from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 
 

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seq2seq_suite.common.errors import RunError, UserError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import to_json
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.serve.limits import Limits, Rate, Refused
 from seq2seq_suite.serve.runs import OpenRun

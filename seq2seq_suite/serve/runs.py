@@ -19,9 +19,9 @@ import torch
 
 from seq2seq_suite import api
 from seq2seq_suite.common.errors import UserError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import read_rows
 from seq2seq_suite.common.shapes import PictureShape, SoundShape
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.config.unused_keys import why_unused
 from seq2seq_suite.data.audio import Recording, as_wav
 from seq2seq_suite.data.formats import BadRows

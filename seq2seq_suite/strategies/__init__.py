@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.lazy_imports import exports
 from seq2seq_suite.common.user_code import is_code, load_code
+from seq2seq_suite.options import strategies as sections
 
 if TYPE_CHECKING:
-    from seq2seq_suite.strategies.base import Strategy, StrategyOptions
+    from seq2seq_suite.options.strategies import StrategyOptions
+    from seq2seq_suite.strategies.base import Strategy
 
-# The table: kind -> its classes, each for other targets, as module.Class in this package. Each has its `Options`.
+# The table: kind -> its classes, each for other targets, as module.Class in this package. A class without
+# `Options` is given those of `options/strategies.py` by which it annotates `options`.
 KINDS = {
     "autoregressive": ("assisted.Assisted", "language_model.LanguageModel", "sets.Sets", "boxes.Boxes"),
     "length_head": ("parallel.length_head.LengthHead",),
@@ -37,6 +41,8 @@ def classes_of(kind: str) -> tuple[type[Strategy], ...]:
         return _of_table(kind)
     from seq2seq_suite.strategies.base import Strategy
 
+    for one in KINDS:
+        _of_table(one)  # the user's code may read their `Options`
     found = load_code(kind, key="strategy.kind")
     if not (isinstance(found, type) and issubclass(found, Strategy)):
         raise ConfigError(f"strategy.kind: {kind} is no strategy", remedy="derive it from a strategy of the suite",
@@ -47,7 +53,12 @@ def classes_of(kind: str) -> tuple[type[Strategy], ...]:
 @cache
 def _of_table(kind: str) -> tuple[type[Strategy], ...]:
     names = (name.rsplit(".", 1) for name in KINDS[kind])
-    return tuple(getattr(import_module(f"{__name__}.{module}"), name) for module, name in names)
+    found = tuple(getattr(import_module(f"{__name__}.{module}"), name) for module, name in names)
+    for base in dict.fromkeys(base for one in found for base in one.__mro__ if "Options" not in vars(base)):
+        section = inspect.get_annotations(base).get("options")
+        if isinstance(section, str) and section in vars(sections):
+            base.Options = vars(sections)[section]
+    return found
 
 
 def options_of(kind: str) -> type[StrategyOptions]:

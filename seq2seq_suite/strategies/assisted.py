@@ -9,9 +9,10 @@ from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import AutoregressiveOptions
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes, ctc_greedy
 from seq2seq_suite.search.speculative import drafted_greedy, drafts_of
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 
@@ -20,8 +21,7 @@ class Assisted(Autoregressive):
 
     uses = (*Autoregressive.uses, "drafter", "ctc_weight")
 
-    def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.drafted = drafted_greedy
 

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import BEGIN, Loss
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.options.section import Fraction, ShareOrNone
 from seq2seq_suite.search.beam import beam_search, greedy_or_sample
-from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
+from seq2seq_suite.strategies.base import Strategy
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.shapes import TargetShape
     from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.options.search import Search as SearchOptions
+    from seq2seq_suite.options.strategies import AutoregressiveOptions
     from seq2seq_suite.strategies.auxiliary import Auxiliaries
-
-
-class AutoregressiveOptions(WithSource):
-    """Left to right, one symbol at a time."""
-
-    kind: Literal["autoregressive"] = "autoregressive"
-    label_smoothing: Fraction = 0.1  # probability spread over all symbols
-    scheduled_sampling: ShareOrNone = 0.0  # share of inputs from the model's own output
 
 
 class Autoregressive(Strategy):
@@ -40,15 +32,13 @@ class Autoregressive(Strategy):
     two-pass form of Mihaylova & Martins 2019.
     """
 
-    Options = AutoregressiveOptions
     options: AutoregressiveOptions
     writes = ("text", "structures")
-    needs, in_parallel = (NO_WINDOW,), False
+    in_parallel = False
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
             "compile", "min_length", "no_repeat_ngram", "repetition_penalty")
 
-    def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.greedy, self.beam = greedy_or_sample, beam_search
 

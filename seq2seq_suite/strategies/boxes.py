@@ -10,13 +10,9 @@ from seq2seq_suite.common.shapes import GROUP, BoxShape
 from seq2seq_suite.common.types import BEGIN, NEVER, SPECIALS, Batch, Constraint, Hypothesis, Loss
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import (
-    Autoregressive,
-    AutoregressiveOptions,
-    past_and_real,
-    shift_right,
-)
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import AutoregressiveOptions
+from seq2seq_suite.strategies.autoregressive import Autoregressive, past_and_real, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 
 
@@ -38,8 +34,7 @@ class Boxes(Autoregressive):
 
     target: BoxShape
 
-    def __init__(self, options: AutoregressiveOptions, target: BoxShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: AutoregressiveOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.write = write_boxes
 

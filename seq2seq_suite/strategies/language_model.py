@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.autoregressive import shift_right
 

@@ -14,7 +14,7 @@ from seq2seq_suite.model.modules import ModuleDict
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.model.variants.power_norm import PowerNorm
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.base import Strategy
 
 _Value = TypeVar("_Value")

@@ -9,7 +9,7 @@ import torch
 
 from seq2seq_suite.common.types import END, PAD, Batch, Hypothesis
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import shift_right
 from seq2seq_suite.strategies.learner import Learner
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +27,12 @@ from seq2seq_suite.common.types import (
 )
 from seq2seq_suite.model.pointer import TermSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
-from seq2seq_suite.strategies.autoregressive import AutoregressiveOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+
+if TYPE_CHECKING:
+    from seq2seq_suite.options.strategies import AutoregressiveOptions
 
 _RARE = -4.0  # the bias of a fresh head: most labels do not hold
 _EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake
@@ -144,8 +147,7 @@ class Sets(Assisted):
 
     writes = ("labels",)
 
-    def __init__(self, options: AutoregressiveOptions, target: SetShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: AutoregressiveOptions, target: SetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.sets = target
         self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",

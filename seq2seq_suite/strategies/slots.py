@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,27 +13,11 @@ from seq2seq_suite.common.shapes import GROUP, BoxShape
 from seq2seq_suite.common.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States, to_device
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.options.section import Few, NotNegativeFloat
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import SlotsOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
+from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.boxes import gaussian_targets, hypotheses, likeliest_corner
-
-
-class SlotsOptions(StrategyOptions):
-    """All objects of a picture in parallel, each by one of many slots on a grid over it (detection)."""
-
-    kind: Literal["slots"] = "slots"
-    grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
-    anchor_weight: NotNegativeFloat = 2.0  # of the squared distance, in slots, when objects are assigned
-    slots_per_object: Few = 1  # slots trained on each object; detection.max_overlap drops duplicates
-
-    def check(self, config: Any) -> None:
-        """There must be a slot for each object."""
-        slots, most = math.prod(self.grid), getattr(config.options, "instances", 0)
-        if slots < most * self.slots_per_object:
-            raise ValueError(f"strategy.grid has {slots} slots, fewer than detection.instances {most} times "
-                             f"strategy.slots_per_object {self.slots_per_object}")
 
 
 class SlotGrid(nn.Module):
@@ -83,14 +66,13 @@ class Slots(Strategy):
     Differs: no queries are learned: a slot has its place, as an anchor has.
     """
 
-    Options = SlotsOptions
     writes = ("objects",)
-    needs = (*IN_PARALLEL, NO_WINDOW)
+    Options = SlotsOptions
     options: SlotsOptions
     target: BoxShape
     span: Tensor  # bins from a slot to the next
 
-    def __init__(self, options: SlotsOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: SlotsOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)

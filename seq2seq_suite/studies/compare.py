@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config import config_file
 from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval, interval_of
 from seq2seq_suite.prediction.load_run import config_of, open_run, parse_config

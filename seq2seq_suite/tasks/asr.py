@@ -11,8 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field as Bounds
 
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.common.groups import grouped
-from seq2seq_suite.common.types import Constraint, Example, Score
+from seq2seq_suite.common.types import Constraint
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors

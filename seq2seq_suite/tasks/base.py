@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.files import read_lines
 from seq2seq_suite.common.lazy_imports import need
 from seq2seq_suite.common.shapes import Shape
 from seq2seq_suite.common.text import composed
-from seq2seq_suite.common.types import END, Constraint, Encoded, Example, Hypothesis, Score, SymbolGain
+from seq2seq_suite.common.types import END, Constraint, Hypothesis, SymbolGain
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.miniworld import Miniworld

@@ -10,8 +10,9 @@ import numpy as np
 import regex
 
 from seq2seq_suite.common.errors import DataError, repr_short
+from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.shapes import SourceShape
-from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood

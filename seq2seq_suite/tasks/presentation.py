@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.text import tokens_of
-from seq2seq_suite.common.types import Example
 
 # Until 0.1.0 these were attributes of a task and of its target. Where a user's class still has one, it is used.
 _OF_TASKS = {"drawing": "drawing", "length_unit": "length_unit", "baselines": "baselines", "paints": "draws",

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_suite.common.errors import DataError, repr_short, truncate
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import composed
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.lines import BadRows, NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import SPECIALS, Score
+from seq2seq_suite.common.examples import Score
+from seq2seq_suite.common.types import SPECIALS
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.tasks.base import Task
 

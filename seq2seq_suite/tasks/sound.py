@@ -16,9 +16,9 @@ import numpy as np
 from pydantic import Field as Bounds
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Encoded, Example
 from seq2seq_suite.common.files import read_arrays
 from seq2seq_suite.common.shapes import Shape, SoundShape
-from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED

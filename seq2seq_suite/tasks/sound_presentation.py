@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.data.audio import RATE, Sound, as_wav, resample
 from seq2seq_suite.tasks.presentation import Presentation
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.metrics.rouge import complaints, rouge
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols

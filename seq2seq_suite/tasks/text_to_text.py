@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.data.subwords import train_subwords
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.charts.words import judge_words, lengths

@@ -11,7 +11,8 @@ from pydantic import Field as Bounds
 from pydantic import model_validator
 
 from seq2seq_suite.common.errors import ConfigError, DataError, truncate
-from seq2seq_suite.common.types import END, Example, Score, SymbolGain
+from seq2seq_suite.common.examples import Example, Score
+from seq2seq_suite.common.types import END, SymbolGain
 from seq2seq_suite.data.lines import NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.subwords import clean_text

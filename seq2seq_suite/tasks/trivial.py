@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.trees import Tree
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.tasks.charts.words import words_of
 
 if TYPE_CHECKING:

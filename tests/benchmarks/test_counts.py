@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import counts
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 
 
 def test_the_most_frequent_tag_of_a_word_or_of_all():

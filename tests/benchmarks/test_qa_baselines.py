@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.qa_baselines import bag_of_words, copied_sentence, frequent_answer, nearest_sentence
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.miniworld.stories import questions
 from seq2seq_suite.tasks.qa.passages import Passage

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.translation_baselines import dictionary, main, nearest
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 
 ROOT = Path(__file__).parents[2]
 PAIRS = [("the dog sees a man.", "der Hund sieht einen Mann."), ("the man sees a dog.", "der Mann sieht einen Hund."),

@@ -289,7 +289,7 @@ def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
 
 def test_a_language_models_prompt_has_unknown_words_too(tmp_path, capsys):
     from seq2seq_suite.cli import predict as cli_predict
-    from seq2seq_suite.common.types import Example
+    from seq2seq_suite.common.examples import Example
 
     class Task:
         source = None

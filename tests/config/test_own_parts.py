@@ -84,6 +84,15 @@ def test_a_decoder_from_outside_is_a_file_and_a_key(folder, capsys):
     assert call("evaluate", "run", "--trust-code", "--split", "validation") == 0
 
 
+@pytest.mark.parametrize(("module", "base"), [("autoregressive", "Autoregressive"),
+                                              ("parallel.length_head", "LengthHead")])
+def test_a_decoder_from_outside_adds_to_the_options_of_any_of_the_suite(module, base):
+    Path("decoder.py").write_text(f"from seq2seq_suite.strategies.{module} import {base}\n\n\nclass Own({base}):\n"
+                                  f"    class Options({base}.Options):\n        scale: float = 1.0\n")
+    own = load(Path("e.yaml"), ["strategy.kind=decoder.py:Own", "strategy.scale=2"], own=True)
+    assert own.strategy.scale == 2.0 and own.strategy.label_smoothing in (0.0, 0.1)
+
+
 @pytest.mark.parametrize(("override", "said"), [
     ("strategy.scal=1", "did you mean strategy.scale?"), ("search.beam_size=3", "search.beam_size 3 has no effect"),
     ("strategy.kind=decoder.py:No", "it has no function or class No"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.data.batching import Bucketed, collate, in_sorted_batches, on_grid
 from seq2seq_suite.data.drawn import Drawn
 

@@ -10,7 +10,7 @@ from small_run import few_rows, small_config, write_rows, write_trees
 from torch import nn
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import check
 from seq2seq_suite.prediction import build

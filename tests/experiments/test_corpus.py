@@ -17,7 +17,7 @@ from two_processes import launch
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import DataError, RunError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data import cache, workers
 from seq2seq_suite.data.batching import Bucketed

@@ -9,13 +9,14 @@ from making import strategy_of
 from task_tools import make_task, write_rows
 
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import END, Example
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import END
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld.stories import questions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.prediction import load_run as opening
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.language_model import LanguageModel
 
 BACKBONE = {"width": 32, "feed_forward_width": 32, "num_heads": 4, "encoder_layers": 1, "decoder_layers": 2,

@@ -12,7 +12,7 @@ from small_run import small_config, start, write_rows, write_trees
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.resuming import fingerprint

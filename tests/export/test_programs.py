@@ -12,7 +12,7 @@ import torch
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.export.ctranslate2_engine import with_engine
 from seq2seq_suite.export.hub import export

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from serving import train
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.inspection.decoding_trace import trace
 from seq2seq_suite.prediction.load_run import open_run
 

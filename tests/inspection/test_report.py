@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_run import small_config, start, write_trees
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.inspection import report as inspecting

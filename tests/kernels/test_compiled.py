@@ -12,7 +12,7 @@ from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END
 from seq2seq_suite.kernels import compiled, native
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 

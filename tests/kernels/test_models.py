@@ -8,7 +8,7 @@ from making import strategy_of
 
 from seq2seq_suite import kernels
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.parallel.ctc import Ctc
 

@@ -16,7 +16,7 @@ import yaml
 from small_run import few_rows
 
 from seq2seq_suite.common.errors import RunError
-from seq2seq_suite.common.types import Score
+from seq2seq_suite.common.examples import Score
 from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import answers, replaying, sandbox, task, unseen, verifying
 from seq2seq_suite.lab.assignments import STRUCTURES

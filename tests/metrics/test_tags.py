@@ -3,7 +3,7 @@
 import pytest
 from task_tools import make_task
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.metrics.tags import score_tags
 
 

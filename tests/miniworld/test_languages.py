@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.translation_baselines import dictionary
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.chinese import chinese

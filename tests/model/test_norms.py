@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from making import strategy_of
 from torch import nn
 
-from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.variants.power_norm import PowerNorm
 from seq2seq_suite.model.variants.real_positions import on_real_positions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import Learner
 
 WIDTH, MOMENTUM, EPSILON = 6, 0.9, 1e-5
@@ -171,7 +171,7 @@ def test_power_norms_statistics_follow_features_that_grow_while_they_gather():
 
 def test_power_norm_uses_running_statistics_after_its_share_of_a_run(make_model):
     model = make_model(norm="power")
-    learner = Learner(model, Autoregressive(AutoregressiveOptions(), TargetShape(9), 16), norm_warmup=0.1)
+    learner = Learner(model, strategy_of(Autoregressive), norm_warmup=0.1)
     norms = [part for part in model.modules() if isinstance(part, PowerNorm)]
     for share, warms in ((0.0, True), (0.09, True), (0.1, False), (1.0, False)):
         learner.set_fraction_done(share)

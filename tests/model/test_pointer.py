@@ -11,7 +11,7 @@ from torch.nn import functional
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import States
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 WIDTH, SYMBOLS = 8, 10

@@ -10,7 +10,7 @@ from torch.nn import functional
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.inspection.report import inspect
 from seq2seq_suite.prediction.build import build_predictor

@@ -5,8 +5,8 @@ import json
 import pytest
 from task_tools import make_task
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import read_trees
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.prediction.evaluate import MOST_SHOWN, record, rows_to_show
 from seq2seq_suite.runs.run_directory import RunDirectory

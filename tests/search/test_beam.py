@@ -14,7 +14,7 @@ from seq2seq_suite import kernels
 from seq2seq_suite.common.types import BEGIN, END, Batch, States
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
 

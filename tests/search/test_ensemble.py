@@ -9,8 +9,8 @@ from making import strategy_of
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.ensemble import Ensemble
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))

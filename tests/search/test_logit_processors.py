@@ -10,8 +10,8 @@ from making import strategy_of
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END, NEVER, Batch
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.logit_processors import History, penalise_repetition
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))

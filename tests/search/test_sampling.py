@@ -2,8 +2,8 @@
 
 import torch
 
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.sampling import sample
-from seq2seq_suite.search.step import SearchOptions
 
 
 def test_top_k_and_top_p_keep_the_head_of_the_distribution():

@@ -10,9 +10,9 @@ from making import SHAPE, auxiliaries_of, strategy_of, with_ctc
 from seq2seq_suite import kernels
 from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.ensemble import Ensemble
 from seq2seq_suite.search.speculative import with_drafts
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
 
 KINDS = {"pre": {}, "post": {"norm_placement": "post"}, "rotary": {"positions": "rotary"},

@@ -11,7 +11,7 @@ from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]

@@ -10,7 +10,7 @@ from torch.nn import functional
 from seq2seq_suite.common.types import BEGIN, Batch
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

@@ -12,7 +12,7 @@ from plain import alone
 from seq2seq_suite.common.shapes import BoxShape, Shape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, SPECIALS, Batch
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.boxes import Boxes, box_position
 from seq2seq_suite.strategies.slots import Slots
 

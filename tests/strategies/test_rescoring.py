@@ -9,7 +9,7 @@ from plain import alone
 
 from seq2seq_suite.common.types import BEGIN, END, Hypothesis
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.learner import Learner

@@ -12,7 +12,7 @@ from plain import alone
 from seq2seq_suite.common.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, Hypothesis
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.sets import Sets, shuffle
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton

@@ -12,7 +12,8 @@ from small_run import small_config, start, write_trees
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Encoded, Hypothesis
+from seq2seq_suite.common.examples import Encoded
+from seq2seq_suite.common.types import Hypothesis
 from seq2seq_suite.prediction.evaluate import failures, longest_repetition
 from seq2seq_suite.studies.compare import MOST_TESTED, Row, _pairs, _Predictions, compare_runs
 

@@ -35,7 +35,8 @@ def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, widt
         options = {"label_smoothing": 0.0, **options}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        made = kind(kind.Options(**options), target or TargetShape(9), width, copy.deepcopy(auxiliaries))
+        made = kind(kind.Options(**options), target or TargetShape(9), width,
+                    copy.deepcopy(auxiliaries) or Auxiliaries())
         with torch.no_grad():
             for parameter in reversed(list(made.parameters())):  # its own come last
                 parameter.add_(torch.randn_like(parameter) * noise)

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from seq2seq_suite import miniworld
-from seq2seq_suite.common.types import Batch, Example
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import Batch
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.prediction.open_task import open_task

@@ -21,7 +21,7 @@ from seq2seq_suite.config.schema import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.experiments import verbs  # noqa: E402
-from seq2seq_suite.search.step import SearchOptions  # noqa: E402
+from seq2seq_suite.options.search import Search as SearchOptions  # noqa: E402
 from seq2seq_suite.strategies.assisted import Assisted  # noqa: E402
 from seq2seq_suite.studies.compare import compare_runs  # noqa: E402
 from seq2seq_suite.tasks.rows import file_of  # noqa: E402

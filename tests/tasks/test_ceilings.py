@@ -6,7 +6,7 @@ import pytest
 
 from seq2seq_suite import miniworld
 from seq2seq_suite.cli import app as cli
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.prediction.open_task import open_task

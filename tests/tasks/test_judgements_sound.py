@@ -10,7 +10,7 @@ import task_tools
 
 pytest.importorskip("jiwer", reason="comes with the extra `speech`")
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.tasks.speech_translation import Translated
 
 

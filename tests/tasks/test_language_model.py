@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from making import strategy_of
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Example
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.tasks.language_model import LogProbability
 

@@ -12,7 +12,7 @@ from task_tools import make_task
 import seq2seq_suite
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.user_code import load_code, trusting
 from seq2seq_suite.config.config_file import dump, load
 from seq2seq_suite.config.schema import Config

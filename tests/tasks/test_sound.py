@@ -8,8 +8,9 @@ import pytest
 import task_tools
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import SoundShape
-from seq2seq_suite.common.types import END, Example
+from seq2seq_suite.common.types import END
 from seq2seq_suite.data.audio import Composed, Recording
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.tasks.speech_translation import Translated

@@ -12,11 +12,12 @@ from making import strategy_of
 import seq2seq_suite as s2s
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
-from seq2seq_suite.common.types import END, Example, Hypothesis
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.prediction.open_task import open_task
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.translation import TranslationTask
 

@@ -9,8 +9,8 @@ from small_run import small_config, start, write_trees
 from task_tools import examples_of, installed, make_task, others
 
 from seq2seq_suite import miniworld
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import read_trees
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.tasks import trivial
 
 TRAIN = [Example(text, f"output {place}", "") for place, text in enumerate((

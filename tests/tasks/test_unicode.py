@@ -81,7 +81,8 @@ def test_names_of_files_stay_as_they_are(tmp_path):
 
 
 def test_outputs_are_composed():
-    from seq2seq_suite.common.types import Example, Hypothesis
+    from seq2seq_suite.common.examples import Example
+    from seq2seq_suite.common.types import Hypothesis
 
     task = make_task("translation", translation__joint=False, translation__target_subwords="characters")
     pair = task.example(Row({"src": "a", "tgt": "u\u0308x"}, "a.jsonl", 1))

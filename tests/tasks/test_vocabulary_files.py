@@ -7,7 +7,7 @@ import pytest
 from task_tools import make_task, write_rows
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.tasks.asr import ASROptions, SpeechRecognitionTask

@@ -14,22 +14,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, UNLIKELY
-from seq2seq_suite.strategies.base import Strategy, WithTranscript
-from seq2seq_suite.strategies.parallel.glancing import Ratios, glance
+from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.parallel.glancing import glance
 
 if TYPE_CHECKING:
     from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, States
     from seq2seq_suite.model.guide import GuidedMemory, GuidedSeq2Seq
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.options.search import Search as SearchOptions
+    from seq2seq_suite.options.strategies import ParallelOptions
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that no text has
-
-
-class ParallelOptions(WithTranscript):
-    """What most parallel decoders' options begin with."""
-
-    glancing: Ratios = (0.0, 0.0)  # share of wrongly predicted symbols revealed in training, at start and end
 
 
 def uniform_copy(states: States, lengths: Tensor, most: int = 0) -> tuple[Tensor, Tensor]:

@@ -9,36 +9,16 @@ Shape suffixes in this module: B rows, C positions, T target symbols.
 
 from __future__ import annotations
 
-import math
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.options.section import PositiveFloat
-from seq2seq_suite.strategies.parallel.base import ParallelOptions
-from seq2seq_suite.strategies.parallel.glancing import Ratios, ratio_at
+from seq2seq_suite.strategies.parallel.glancing import ratio_at
 
-
-class AgreementOptions(ParallelOptions):
-    """Options of a decoder with more positions than symbols, whose loss is a sum over paths."""
-
-    factor: PositiveFloat  # decoder positions for an encoder position
-    agreement: Ratios = (0.0, 0.0)  # share of the expected disagreement with the target's bigrams in
-    # the loss, at the start and at the end of training; the likelihood has the rest
-
-    crowded: ClassVar[str] = "left out of the loss"
-    needs_room: ClassVar[bool] = True
-    least: ClassVar[int] = 1  # positions
-
-    def most_positions(self, source_length: int) -> int:
-        """`factor` times the source."""
-        return math.ceil(source_length * self.factor)
-
-    def room(self, sources: Tensor) -> Tensor:
-        """factor * S'."""
-        return (sources * self.factor).ceil().long().clamp(min=self.least)
+if TYPE_CHECKING:
+    from seq2seq_suite.options.strategies import Ratios
 
 
 def agreement_weights(ratios: Ratios, likelihood: str, fraction_done: float) -> dict[str, float]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -22,26 +19,15 @@ from seq2seq_suite.common.types import (
     States,
 )
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.options.section import PositiveFloat
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import CtcOptions
 from seq2seq_suite.search.ctc_beam import ctc_beam
 from seq2seq_suite.search.ctc_prefix_scores import collapse
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary_losses import Transcript
 from seq2seq_suite.strategies.ctc_head import path_symbols, positions_needed
 from seq2seq_suite.strategies.parallel.base import Parallel, symbols_before_end, uniform_copy
-from seq2seq_suite.strategies.parallel.bigram_loss import AgreementOptions, agreement_weights, collapsed_disagreement
+from seq2seq_suite.strategies.parallel.bigram_loss import agreement_weights, collapsed_disagreement
 from seq2seq_suite.strategies.parallel.log_probs import gather_log_probs
-
-
-class CtcOptions(AgreementOptions):
-    """Symbols and blanks in parallel over an upsampled source; repetitions are merged, blanks dropped."""
-
-    kind: Literal["ctc"] = "ctc"
-    factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
-
-    def needed(self, target: np.ndarray) -> int:
-        """The symbols without END, and a blank between equal ones."""
-        return len(target) - 1 + int((target[1:-1] == target[:-2]).sum())
 
 
 class Ctc(Parallel):

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.options.section import Fraction, NotNegative, PositiveFloat
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.parallel.base import Aligned, ParallelOptions
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import CutAtEndOptions
+from seq2seq_suite.strategies.parallel.base import Aligned
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
 
 _END_WEIGHT = 0.1  # in the loss, of END after the first one
-
-
-class CutAtEndOptions(ParallelOptions):
-    """A long output in parallel; everything after the first END is ignored."""
-
-    kind: Literal["cut_at_end"] = "cut_at_end"
-    label_smoothing: Fraction = 0.0  # probability spread over all symbols
-    factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
-    extra: NotNegative = 8  # + extra
-    crowded: ClassVar[str] = "cut"
-    needs_room: ClassVar[bool] = True
-
-    def most_positions(self, source_length: int) -> int:
-        """`factor` times the source, and `extra`."""
-        return max(1, int(source_length * self.factor) + self.extra)
-
-    def room(self, sources: Tensor) -> Tensor:
-        """factor * S' + extra, at least 1."""
-        return ((sources * self.factor).long() + self.extra).clamp(min=1)
-
-    def more_room(self, sources: Tensor, needed: Tensor) -> str:
-        """Either key."""
-        return f"{super().more_room(sources, needed - self.extra)}, or strategy.extra by " \
-               f"{int((needed - self.room(sources)).max())}"
 
 
 class CutAtEnd(Aligned):

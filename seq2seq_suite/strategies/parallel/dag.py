@@ -6,7 +6,6 @@ Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D 
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,25 +13,17 @@ from torch import Tensor, nn
 from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States, sync_interval
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.options.section import PositiveFloat
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import DagOptions
 from seq2seq_suite.search.finished_beams import FinishedBeams
-from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel.base import Parallel, uniform_copy
-from seq2seq_suite.strategies.parallel.bigram_loss import AgreementOptions, agreement_weights, graph_disagreement
+from seq2seq_suite.strategies.parallel.bigram_loss import agreement_weights, graph_disagreement
 from seq2seq_suite.strategies.parallel.constrained import cut_at_end
 from seq2seq_suite.strategies.parallel.log_probs import gather_log_probs
 
 NEVER = -1e30  # log-probability of the impossible; finite, so that no gradient becomes NaN
 _LINK_HEADS = 4  # if they split the width
-
-
-class DagOptions(AgreementOptions):
-    """A graph whose vertices emit symbols: every path is an output (Directed Acyclic Transformer)."""
-
-    kind: Literal["dag"] = "dag"
-    least: ClassVar[int] = 2  # vertices
-    factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
 
 
 class Links(nn.Module):
@@ -85,7 +76,7 @@ class Dag(Parallel):
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
 
-    def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.links = Links(width, math.gcd(width, _LINK_HEADS))
 

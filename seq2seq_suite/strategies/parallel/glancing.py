@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import Batch
-from seq2seq_suite.options.section import ShareOrNone
 
 if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.options.strategies import Ratios
     from seq2seq_suite.strategies.parallel.base import Parallel
-
-Ratios = tuple[ShareOrNone, ShareOrNone]  # at the start and at the end of training
 
 
 def ratio_at(ratios: Ratios, fraction_done: float) -> float:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.types import END, Batch, Hypothesis, Loss, places
-from seq2seq_suite.options.section import Fraction, NotNegativeFloat
-from seq2seq_suite.strategies.by_length import CLASSES, MIDDLE, ByLength
-from seq2seq_suite.strategies.parallel.base import Aligned, ParallelOptions, symbols_before_end
+from seq2seq_suite.strategies.parallel.base import Aligned, symbols_before_end
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
 
@@ -20,17 +18,8 @@ if TYPE_CHECKING:
     from seq2seq_suite.common.types import Constraint, States
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.options.search import Search as SearchOptions
+    from seq2seq_suite.options.strategies import LengthHeadOptions
     from seq2seq_suite.strategies.auxiliary import Auxiliaries
-
-
-class LengthHeadOptions(ByLength, ParallelOptions):
-    """All symbols in parallel, of a length that the encoder predicts; `search.beam_size` lengths are tried."""
-
-    kind: Literal["length_head"] = "length_head"
-    label_smoothing: Fraction = 0.0  # probability spread over all symbols
-    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about: the model
-    # predicts the difference from it; 0 if targets are not longer for longer sources
-    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
 
 
 class LengthClassifier(nn.Module):
@@ -41,28 +30,30 @@ class LengthClassifier(nn.Module):
     Args:
         width: D.
         ratio: r, about how many target symbols there are per encoder position.
+        num_lengths: L, the classes; the expected length is the one in the middle.
     """
 
-    def __init__(self, width: int, ratio: float):
+    def __init__(self, width: int, ratio: float, num_lengths: int):
         super().__init__()
-        self.ratio = ratio
-        self.linear = nn.Linear(width, CLASSES)
+        self.ratio, self.num_lengths, self.middle = ratio, num_lengths, num_lengths // 2
+        self.linear = nn.Linear(width, num_lengths)
 
     def forward(self, states: States) -> Tensor:
-        """(B,CLASSES) log-probabilities, float32."""
+        """(B,L) log-probabilities, float32."""
         weight = states.mask.unsqueeze(2).to(states.values.dtype)
         mean = (states.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
         return self.linear(mean).float().log_softmax(-1)
 
     def loss(self, states: States, lengths: Tensor) -> Tensor:
         """Summed cross-entropy, float32, of lengths (B,); those too far from r S' are in the farthest class."""
-        classes = (lengths - self._expected(states) + MIDDLE).clamp(0, CLASSES - 1)
+        classes = (lengths - self._expected(states) + self.middle).clamp(0, self.num_lengths - 1)
         return functional.nll_loss(self(states), classes, reduction="sum")
 
     def likeliest(self, states: States, count: int) -> tuple[Tensor, Tensor]:
         """The `count` likeliest lengths (B,count) int64, at least 1 each, and their log-probabilities."""
         scores = self(states)
-        lengths = torch.arange(CLASSES, device=scores.device) - MIDDLE + self._expected(states).unsqueeze(1)
+        around = torch.arange(self.num_lengths, device=scores.device) - self.middle
+        lengths = around + self._expected(states).unsqueeze(1)
         best, place = scores.masked_fill(lengths < 1, torch.finfo(scores.dtype).min).topk(count, 1)
         return lengths.gather(1, place).clamp(min=1), best
 
@@ -78,17 +69,15 @@ class LengthHead(Aligned):
     Source: Gu et al. 2018; Lee et al. 2018 (length prediction); Ghazvininejad et al. 2019 (several lengths).
     """
 
-    Options = LengthHeadOptions
     options: LengthHeadOptions
     predicts_length = True
     writes = ("text", "structures", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
     never = (*Aligned.never, END)
 
-    def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
-        self.head = LengthClassifier(width, options.length_ratio)
+        self.head = LengthClassifier(width, options.length_ratio, options.num_lengths)
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols without END, revealed ones too, and rows."""

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import Batch
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.options.section import Fraction, NotNegativeFloat
-from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.base import WithTranscript
-from seq2seq_suite.strategies.by_length import ByLength
+from seq2seq_suite.options.search import Search as SearchOptions
+from seq2seq_suite.options.strategies import MaskPredictOptions
 from seq2seq_suite.strategies.parallel.glancing import random_part
 from seq2seq_suite.strategies.parallel.length_head import LengthHead, targets_by_position
-
-
-class MaskPredictOptions(ByLength, WithTranscript):
-    """All symbols in parallel, then the least probable ones again, `search.iterations` passes in all."""
-
-    kind: Literal["mask_predict"] = "mask_predict"
-    label_smoothing: Fraction = 0.0  # probability spread over all symbols
-    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about
-    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
 
 
 class MaskPredict(LengthHead):

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, read_json
 from seq2seq_suite.common.shapes import GROUP, BoxShape
-from seq2seq_suite.common.types import SPECIALS, UNKNOWN, Example
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.metrics.boxes import area
 from seq2seq_suite.tasks.detection.object_rows import NOISE, read_objects

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.data.pictures import Objects, paint
 from seq2seq_suite.metrics.boxes import match
 from seq2seq_suite.tasks.charts.common import panel

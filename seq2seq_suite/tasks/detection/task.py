@@ -12,8 +12,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.shapes import GROUP
-from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.pictures import Augmentation, Objects, nms, scaled

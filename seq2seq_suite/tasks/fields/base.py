@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import SourceShape, TargetShape
-from seq2seq_suite.common.types import Constraint, Example
+from seq2seq_suite.common.types import Constraint
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.tasks.rows import place_of
 

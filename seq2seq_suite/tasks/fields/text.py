@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import TargetShape, TokenShape, WordShape
 from seq2seq_suite.common.text import split_blanks
-from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.subwords import Characters, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.subwords import Subwords as Segmentation

@@ -14,9 +14,10 @@ import numpy as np
 from pydantic import model_validator
 
 from seq2seq_suite.common.errors import DataError, repr_short
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.common.files import atomic_write_text, read_json
 from seq2seq_suite.common.shapes import SetShape
-from seq2seq_suite.common.types import SPECIALS, Constraint, Example, Hypothesis, Score
+from seq2seq_suite.common.types import SPECIALS, Constraint, Hypothesis
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import Any
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import Tree
-from seq2seq_suite.common.types import Example
 from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.presentation import Judgement, Presentation
 

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.files import read_lines
 from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.common.text import split_blanks
 from seq2seq_suite.common.trees import TRACE, Tree, clean, read_trees
-from seq2seq_suite.common.types import SPECIALS, UNKNOWN, Constraint, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN, Constraint, Hypothesis
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.evalb import evalb

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.metrics.answers import Gold, answer_scores, natural
 from seq2seq_suite.tasks.charts.common import one_series, range_of, ranges, rates
 from seq2seq_suite.tasks.presentation import Judgement, Presentation

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from seq2seq_suite.common.errors import DataError, repr_short
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.common.shapes import SentenceShape, TokenShape
-from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.vocabulary import Vocabulary

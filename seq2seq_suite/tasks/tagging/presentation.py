@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.tasks.charts.common import confusion, one_series, rates
 from seq2seq_suite.tasks.presentation import Judgement, Presentation
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.common.text import split_blanks
 from seq2seq_suite.common.trees import clean, read_trees
-from seq2seq_suite.common.types import SPECIALS, Constraint, Example, Score
+from seq2seq_suite.common.types import SPECIALS, Constraint
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.metrics.span_schemes import scheme_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 from making import strategy_of
 
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

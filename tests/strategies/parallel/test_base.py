@@ -9,10 +9,11 @@ import torch
 from making import parallel_kinds
 from torch.nn import functional
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.common.types import BLANK, END, UNKNOWN, Batch, Example, States
+from seq2seq_suite.common.types import BLANK, END, UNKNOWN, Batch, States
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies import options_of
 from seq2seq_suite.strategies.parallel.base import uniform_copy
 from seq2seq_suite.strategies.parallel.ctc import path_loss

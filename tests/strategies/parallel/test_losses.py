@@ -17,7 +17,7 @@ from seq2seq_suite.strategies.parallel.ctc import Ctc
 from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.parallel.dag import Dag
 from seq2seq_suite.strategies.parallel.glancing import random_part
-from seq2seq_suite.strategies.parallel.length_head import MIDDLE, LengthHead
+from seq2seq_suite.strategies.parallel.length_head import LengthHead
 from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 
 SHAPE = Shape(TokenShape(11), TargetShape(8))
@@ -45,7 +45,7 @@ class WithLength:
         lengths = sentence.strategy.head.linear(sentence.states.values[0].mean(0)).log_softmax(0)
         return {"cross_entropy": sum(smoothed(scores[place], symbol, 0.1)
                                      for place, symbol in enumerate(sentence.target[:-1]) if place not in shown),
-                "length": -lengths[MIDDLE + wanted - round(1.5 * sentence.length)]}
+                "length": -lengths[sentence.strategy.head.middle + wanted - round(1.5 * sentence.length)]}
 
     def counts(self, sentence):
         return {"cross_entropy": len(sentence.target) - 1, "length": 1}

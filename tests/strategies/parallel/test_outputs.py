@@ -11,12 +11,12 @@ from plain import UNREADABLE, Sentence, collapse, graph_paths
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.parallel.constrained import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.parallel.ctc import Ctc
 from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.parallel.dag import Dag, dag_beam
-from seq2seq_suite.strategies.parallel.length_head import CLASSES, MIDDLE, LengthHead
+from seq2seq_suite.strategies.parallel.length_head import LengthHead
 from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
@@ -40,8 +40,9 @@ def up_to_end(symbols):
 
 def likeliest_lengths(sentence, count, limit):
     scores = sentence.strategy.head.linear(sentence.states.values[0].mean(0)).log_softmax(0).tolist()
-    lengths = [number - MIDDLE + round(1.5 * sentence.length) for number in range(CLASSES)]
-    ranked = sorted((one for one in range(CLASSES) if lengths[one] >= 1), key=lambda one: -scores[one])
+    middle = sentence.strategy.head.middle
+    lengths = [number - middle + round(1.5 * sentence.length) for number in range(2 * middle)]
+    ranked = sorted((one for one in range(2 * middle) if lengths[one] >= 1), key=lambda one: -scores[one])
     return [min(lengths[one], limit - 1) for one in ranked[:count]]
 
 
@@ -50,7 +51,7 @@ def short(kind, seed):
     strategy = strategy_of(kind, length_ratio=1.5, noise=0.5, seed=seed)
     with torch.no_grad():
         strategy.head.linear.bias -= 20.0
-        strategy.head.linear.bias[MIDDLE - 5 : MIDDLE + 3] += 20.0
+        strategy.head.linear.bias[strategy.head.middle - 5 : strategy.head.middle + 3] += 20.0
     return strategy
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from PIL import Image
 
-from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.data.pictures import Objects
 
 CAT, DOG = (0.0, 0.0, 10.0, 10.0), (20.0, 20.0, 30.0, 30.0)

@@ -12,7 +12,8 @@ import task_tools
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import END, SPECIALS, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import END, SPECIALS, UNKNOWN, Hypothesis
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.tasks.detection.task import NOISE
 

@@ -18,12 +18,13 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.common.types import BEGIN, END, SPECIALS, Example
+from seq2seq_suite.common.examples import Example
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.boxes import GROUP, Boxes, box_position
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.slots import Slots

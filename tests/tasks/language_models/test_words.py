@@ -16,7 +16,7 @@ from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.tasks.language_models.words import WordModel, WordPairs
 

@@ -6,7 +6,7 @@ from making import strategy_of
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END, SPECIALS
-from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 

@@ -10,8 +10,9 @@ from datasets import Sequence as ListOf
 from task_tools import write_rows
 
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import SetShape
-from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Hypothesis
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.topics import LABELS
@@ -237,7 +238,7 @@ def test_options_without_the_part_they_need_are_refused(keys):
 def test_a_page_gets_labels_and_charts_of_them():
     from task_tools import make_task
 
-    from seq2seq_suite.common.types import Example
+    from seq2seq_suite.common.examples import Example
 
     task = make_task("multilabel")
     examples = [Example("x", ("a", "b")), Example("y", ("a",)), Example("z", ("b", "c"))]

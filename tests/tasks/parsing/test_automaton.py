@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from task_tools import parser_batch
 
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import Tree
-from seq2seq_suite.common.types import END, UNKNOWN, Example
+from seq2seq_suite.common.types import END, UNKNOWN
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder

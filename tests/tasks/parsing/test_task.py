@@ -9,8 +9,9 @@ import torch
 from task_tools import write_rows
 
 from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import DEEPEST, Tree, clean, read_trees
-from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.miniworld import rows

@@ -14,8 +14,9 @@ from making import strategy_of
 from task_tools import write_rows
 
 from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import SentenceShape
-from seq2seq_suite.common.types import BEGIN, END, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.common.types import BEGIN, END, UNKNOWN, Hypothesis
 from seq2seq_suite.config.config_file import load
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
@@ -327,7 +328,7 @@ def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
 
 
 def test_a_page_gets_question_context_answers_and_charts():
-    from seq2seq_suite.common.types import Example
+    from seq2seq_suite.common.examples import Example
     from seq2seq_suite.config.schema import Config
     from seq2seq_suite.metrics.answers import Gold
     from seq2seq_suite.prediction.open_task import open_task
