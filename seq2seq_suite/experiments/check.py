@@ -16,6 +16,7 @@ from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate, lengths
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.room import refuse_all, without_room
+from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.build import build_predictor
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.prediction.predictor import Predictor, in_mode
@@ -50,16 +51,16 @@ def _examine(config: Config) -> Rows:
     train = read["train"]
     with preparing("building vocabularies and encoding the examples"):
         fit(task, train)
-        encoded = {split: encode(config, task, examples) for split, examples in read.items()}
+        encoded = {split: encode(config.backbone, task, examples) for split, examples in read.items()}
     splits = {split: list(examples) for split, examples in read.items()}
-    whole, (_, targets) = encoded["train"], lengths(encoded["train"])
+    whole, (sources, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     rows_of_largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
     largest = [whole[row] for row in rows_of_largest]
     if not isinstance(train, list):  # those that vocabularies come from are examined
         encoded["train"] = task.encode(splits["train"])
-    elif (draw := epoch_encoder(config, task, [train[row] for row in rows_of_largest])) is not None:
+    elif (draw := epoch_encoder(config.backbone, task, [train[row] for row in rows_of_largest])) is not None:
         largest = draw(0)
     rows, warnings = [("your code", f"{code} is run for {key}") for key, code in config.code.items()], list[str]()
     for split, items in encoded.items():
@@ -70,10 +71,10 @@ def _examine(config: Config) -> Rows:
     rows += _overlap(splits, warnings)
     rows += _unspaced(splits, predictor.task)
     if predictor.model.frontend is not None:  # a language model's texts have no limit
-        rows += _gold_outputs(config, splits, encoded, predictor, warnings)
-    rows += _plan(config, encoded["train"], len(order), warnings)
+        rows += _gold_outputs(splits, encoded, predictor, warnings)
+    rows += _plan(config.training, order, sources, targets, warnings)
     rows += _limits(encoded, predictor)
-    rows += _costs(config, largest, predictor)
+    rows += _costs(config.training, largest, predictor)
     rows += _sample(splits["train"][0], encoded["train"][0], predictor)
     warnings += [f"{split}: {text}" for split, items in splits.items() for text in predictor.task.inspect(split, items)]
     return rows + [("warning", text) for text in warnings]
@@ -160,16 +161,17 @@ def _key(source: object) -> Hashable:
         else repr(source)
 
 
-def _positions(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
-               predictor: Predictor, found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
+def _positions(splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor,
+               found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
     """Targets that need more positions than a parallel decoder has; removed from those beyond the search's limit."""
-    if config.strategy.room(torch.ones(1, dtype=torch.int64)) is None:
+    options = predictor.learner.strategy.options
+    if options.room(torch.ones(1, dtype=torch.int64)) is None:
         return []
     crowded = {}
     for split, items in encoded.items():
-        crowded[split], why = without_room(config, predictor.task, items)
+        crowded[split], why = without_room(options, predictor.options, predictor.task, items)
         if len(places := crowded[split]):
-            refuse_all(config, split, len(places) == len(items), why, splits[split][places[0]].origin)
+            refuse_all(options, split, len(places) == len(items), why, splits[split][places[0]].origin)
             too_long, forbidden = found[split]
             found[split] = sorted(set(too_long) - set(places.tolist())), forbidden
             warnings.append(f"targets of {split} are {why}")
@@ -182,15 +184,15 @@ def _by_split(splits: dict[str, list[Example]], found: Mapping[str, Sequence[int
                      for split, places in found.items() if len(places)) or "none"
 
 
-def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]],
-                  predictor: Predictor, warnings: list[str]) -> Rows:
+def _gold_outputs(splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor,
+                  warnings: list[str]) -> Rows:
     """Targets that no search can produce: too long, or rejected by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
     kinds = {"longer than the limit": "raise search.max_length_factor or max_length_extra"}
     if constraint is not None:
         kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
     found = {split: _impossible(items, predictor, constraint) for split, items in encoded.items()}
-    rows = _positions(config, splits, encoded, predictor, found, warnings)
+    rows = _positions(splits, encoded, predictor, found, warnings)
     for number, (kind, remedy) in enumerate(kinds.items()):
         places = {split: found[split][number] for split in splits}
         rows.append((f"targets {kind}", _by_split(splits, places)))
@@ -228,15 +230,13 @@ def _follows(constraint: Constraint, batch: Batch, limits: Tensor) -> Tensor:
     return fine
 
 
-def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list[str]) -> Rows:
-    """Batches and epochs of the training data."""
-    training = config.training
-    order = Bucketed(items, config.task, batch_tokens=training.batch_tokens, seed=config.seed).epoch(0)
-    lengths = np.array([len(item.target) for item in items])
-    padded = sum(len(rows) * int(lengths[rows].max()) for rows in order)
-    epochs = training.max_updates * training.accumulate / batches
+def _plan(training: Training, order: Sequence[np.ndarray], sources: np.ndarray, targets: np.ndarray,
+          warnings: list[str]) -> Rows:
+    """Batches and epochs of the training data, of these lengths."""
+    padded = sum(len(rows) * int(targets[rows].max()) for rows in order)
+    epochs = training.max_updates * training.accumulate / len(order)
     minutes = f", or {training.max_minutes:g} minutes" if training.max_minutes < float("inf") else ""
-    widest = max(int(lengths.max()), max(len(item.source) for item in items))
+    widest = max(int(targets.max()), int(sources.max()))
     if widest > training.batch_tokens:
         warnings.append(f"the longest example has {widest} symbols, training.batch_tokens is {training.batch_tokens}: "
                         "it makes a batch larger than that")
@@ -247,8 +247,8 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
                         "rate never reaches its peak")
     if training.validate_every > training.max_updates:
         warnings.append("training.validate_every exceeds max_updates: the run validates only at the end")
-    return [("batches an epoch", f"{batches:,} of at most {training.batch_tokens:,} padded target symbols, "
-                                 f"{100 * (1 - lengths.sum() / padded):.1f} % of them padding"),
+    return [("batches an epoch", f"{len(order):,} of at most {training.batch_tokens:,} padded target symbols, "
+                                 f"{100 * (1 - targets.sum() / padded):.1f} % of them padding"),
             ("planned", f"{training.max_updates:,} updates of {training.accumulate} "
                         f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}")]
 
@@ -261,7 +261,7 @@ def _limits(encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor) -> R
     return [("search limit", f"{factor:g} * source length + {extra} symbols, at most {limit} here")]
 
 
-def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> Rows:
+def _costs(options: Training, largest: Sequence[Encoded], predictor: Predictor) -> Rows:
     """Parameters, and the memory of a training step."""
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0, "heads": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
@@ -276,7 +276,7 @@ def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> 
                        if size or group != "heads")
     weights = sum(parameter.numel() * parameter.element_size() for parameter in predictor.learner.parameters())
     parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
-             "average": weights if config.training.ema_decay else 0,
+             "average": weights if options.ema_decay else 0,
              "activations": _activations(largest, predictor, total)}
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     return [("parameters", f"{total:,}: {shares}"),

@@ -36,6 +36,8 @@ from seq2seq_suite.experiments.prepare import (
 from seq2seq_suite.experiments.room import tell_room
 from seq2seq_suite.experiments.streaming import Stream
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.options.training import Mixture as MixtureOptions
+from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.build import build_predictor, choose_device, choose_precision, compile_layers
 from seq2seq_suite.prediction.evaluate import evaluate_splits
 from seq2seq_suite.prediction.open_task import open_task
@@ -66,6 +68,7 @@ class Part:
         run: for its vocabulary, predictions and metrics.
         task: has its vocabularies after `build_trainer`.
         examples: by split.
+        prefix: of its splits and figures in a joint run, `name/`; else empty.
         encoded: the same as numbers, of the training and the validation split.
     """
 
@@ -74,6 +77,7 @@ class Part:
     run: RunDirectory
     task: Task
     examples: dict[str, Train]
+    prefix: str = ""
     encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
 
     def held_out(self, split: str) -> Sequence[Example]:
@@ -94,22 +98,22 @@ def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
                           expected="tasks whose numbers of examples are known, for their shares")
     tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
     return [Part(name, own, RunDirectory(task_directory(run_directory.path, name)), tasks[name],
-                 read_splits(own, tasks[name])) for name, own in config.tasks.items()]
+                 read_splits(own, tasks[name]), f"{name}/") for name, own in config.tasks.items()]
 
 
-def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks, device: Any
+def build_predictors(parts: Sequence[Part], *, ranks: Ranks, device: Any
                      ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
     """The learner with fresh weights, and predictors; several tasks share what they can."""
     predictors: dict[str, Predictor] = {}
     like: list[tuple[Shape, Seq2Seq]] = []
-    for name, task in tasks.items():
-        own = config.tasks.get(name, config)
-        predictors[name] = replace(build_predictor(own, task, device=device, like=like), ranks=ranks)
-        like.append((task.shape(), predictors[name].model))
-    if not config.tasks:
-        return next(iter(predictors.values())).learner, predictors
+    for part in parts:
+        found = build_predictor(part.config, part.task, device=device, like=like)
+        predictors[part.name] = replace(found, ranks=ranks)
+        like.append((part.task.shape(), found.model))
+    if not parts[0].prefix:
+        return predictors[parts[0].name].learner, predictors
     return JointLearner({name: predictor.learner for name, predictor in predictors.items()},
-                        {name: own.task_weight for name, own in config.tasks.items()}), predictors
+                        {part.name: part.config.task_weight for part in parts}), predictors
 
 
 def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[Part], ranks: Ranks = ALONE, *,
@@ -120,13 +124,13 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         with preparing(f"building vocabularies and encoding the examples of {part.name}"):
             prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks,
                                resume=resume)
-            part.encoded = {split: encode(part.config, part.task, part.examples[split])
+            part.encoded = {split: encode(part.config.backbone, part.task, part.examples[split])
                             for split in ("train", "validation")}
         for split, items in part.encoded.items():
-            tell_room(part.config, part.task, f"{part.name}/{split}" if config.tasks else split, items,
+            tell_room(part.config.strategy, part.config.search, part.task, part.prefix + split, items,
                       origins(part.examples[split]))
     device = choose_device(config.device, ranks)
-    learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
+    learner, predictors = build_predictors(parts, ranks=ranks, device=device)
     for part in parts:  # not only when the first validation or test split is decoded
         for split in part.examples if part.config.search.min_length else ():
             if split != "train":
@@ -139,32 +143,31 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
                                    seed=config.seed, round_lengths=round_lengths(options, precision, device),
-                                   encode_epoch=epoch_encoder(part.config, part.task, part.examples["train"]))
+                                   encode_epoch=epoch_encoder(part.config.backbone, part.task, part.examples["train"]))
                for part in parts}
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
-        stream = Mixture(batches, chosen := _shares(config, batches))
+        stream = Mixture(batches, chosen := _shares(config.mixture, options, parts, batches))
         run_directory.say("shares of the batches: "
                           + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items()))
-    encoded = {f"{part.name}/{split}" if config.tasks else split: items for part in parts
-               for split, items in part.encoded.items()}
+    encoded = {part.prefix + split: items for part in parts for split, items in part.encoded.items()}
     write_provenance(config, run_directory, encoded, ranks, resume=resume, command=command)
     first = parts[0].task
-    metric = Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better)
+    metric = Metric(MEAN, True) if parts[0].prefix else Metric(first.primary_metric, first.higher_is_better)
     return Trainer(run=run_directory, options=options, learner=learner, batches=stream,
-                   validate=_validation(config, parts, predictors), metric=metric, device=device, precision=precision,
+                   validate=_validation(options.validate_examples, config.seed, parts, predictors), metric=metric,
+                   device=device, precision=precision,
                    origins=chained([origins(part.examples["train"]) for part in parts]), ranks=ranks,
-                   balance=_balance(config, learner)), predictors
+                   balance=_balance(config.mixture.balance, learner)), predictors
 
 
-def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
+def _validation(most: int, seed: int, parts: Sequence[Part], predictors: Mapping[str, Predictor]
                 ) -> Callable[[Callable[[], None]], dict[str, float]]:
     """A function that returns the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
 
     It calls its argument before each batch.
     """
-    kept = {part.name: subset(len(part.held_out("validation")), config.training.validate_examples, config.seed)
-            for part in parts}
+    kept = {part.name: subset(len(part.held_out("validation")), most, seed) for part in parts}
     learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
     reported = set[str]()
@@ -178,9 +181,9 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
             for note in (found for found in scores[part.name].notes if found not in reported):
                 reported.add(note)
                 part.run.say(f"validation: {note}")
-        losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
+        losses = {f"loss_{part.prefix}{name}": value for part in parts
                   for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
-        return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks
+        return {**(joined(figures, {part.name: part.task for part in parts}) if parts[0].prefix
                    else figures[parts[0].name]), **losses}
 
     return validate
@@ -188,7 +191,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
 def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
     """Validation examples encoded as in training; randomised sources get one fixed draw."""
-    draw = epoch_encoder(part.config, part.task, [part.held_out("validation")[place] for place in places])
+    draw = epoch_encoder(part.config.backbone, part.task, [part.held_out("validation")[place] for place in places])
     return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
 
 
@@ -202,22 +205,21 @@ def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]
                                                 for metric, value in of_task.items()}}
 
 
-def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer
-                   ) -> dict[str, Any]:
+def evaluate_parts(parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer) -> dict[str, Any]:
     """The summary after training; each task of a joint run also gets its own."""
-    for part in parts if config.tasks else ():
+    for part in parts if parts[0].prefix else ():
         write_config(part.config, part.run)
         if trainer.ranks.is_first:
             atomic_write_text(part.run.provenance, trainer.run.provenance.read_text(encoding="utf-8"))
             checkpoint.export(part.run.checkpoints, predictors[part.name].learner)
     summaries = {part.name: _evaluate(part, predictors[part.name], trainer) for part in parts}
-    if not config.tasks:
+    if not parts[0].prefix:
         summary, = summaries.values()
     else:
         for part in parts:
             summaries[part.name] |= _of_part(part, predictors[part.name], trainer)
             part.run.write_summary(summaries[part.name])
-        summary = {"task": config.task, "primary_metric": MEAN, "higher_is_better": True,
+        summary = {"task": "multitask", "primary_metric": MEAN, "higher_is_better": True,
                    "splits": _joined_splits(summaries, parts), "failures": {}, "signature": "", "formula": "mean",
                    **trainer.cost()}
     summary["splits"].setdefault("validation", {trainer.metric.name: trainer.progress.best_figure})
@@ -261,19 +263,19 @@ def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[P
     return dict(sorted(tables.items(), key=lambda item: MEAN not in item[1]))
 
 
-def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
+def _shares(mixture: MixtureOptions, training: Training, parts: Sequence[Part], batches: Mapping[str, Bucketed]
+            ) -> dict[str, float]:
     """The tasks' shares of the batches, by temperature and maximal epochs."""
-    total = config.training.max_updates * config.training.accumulate
-    most = [config.mixture.max_epochs * len(part) / total for part in batches.values()]
-    found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
-                   factors=[config.tasks[name].task_share for name in batches], most=most)
+    total = training.max_updates * training.accumulate
+    most = [mixture.max_epochs * len(part) / total for part in batches.values()]
+    found = shares([len(part.items) for part in batches.values()], temperature=mixture.temperature,
+                   factors=[part.config.task_share for part in parts], most=most)
     return dict(zip(batches, found, strict=True))
 
 
-def _balance(config: Config, learner: Learner | JointLearner) -> GradientBalance | None:
+def _balance(exponent: float, learner: Learner | JointLearner) -> GradientBalance | None:
     """None if the tasks' gradients are added unscaled."""
-    if not (config.tasks and config.mixture.balance):
+    if not (exponent and isinstance(learner, JointLearner)):
         return None
-    weights = {name: own.task_weight for name, own in config.tasks.items()}
-    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=config.mixture.balance,
-                           weights=weights)
+    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=exponent,
+                           weights=learner.weights)

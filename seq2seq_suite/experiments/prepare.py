@@ -20,6 +20,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
+from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.open_task import open_task
@@ -54,24 +55,20 @@ def read_splits(config: Config, task: Task) -> dict[str, Train]:
     A large training split is not read yet, see `corpus.large`, nor one that is streamed.
     """
     task.check_installed()  # scoring needs some of them, and should not fail after training
-    later = Stream(config, task) if config.data.streaming else large(config, task, partial(_used, config))
+    data, choose = config.data, partial(portion, share=config.data.share, seed=config.seed)
+    later = Stream(task) if data.streaming else large(config, task, choose)
     read = later.read if isinstance(later, Corpus) else task.read
     splits: dict[str, list[Example]] = {}
-    for split in dict.fromkeys(("train", "validation", *config.data.test_splits)):
-        with preparing(f"preparing the split {split} of {config.data.path} for {task.name}"):
+    for split in dict.fromkeys(("train", "validation", *data.test_splits)):
+        with preparing(f"preparing the split {split} of {data.path} for {task.name}"):
             if later is None or split != "train":
                 splits[split] = read(split)
     if later is not None:
         return {"train": later, **splits}
     train = splits["train"]
-    used = [train[index] for index in _used(config, len(train))]
-    _tell_share(config.data, len(used), len(train))
+    used = [train[index] for index in choose(len(train))]
+    _tell_share(data, len(used), len(train))
     return {**splits, "train": used}
-
-
-def _used(config: Config, size: int) -> Sequence[int]:
-    """The training examples that are used, of `size`."""
-    return range(size) if config.data.share == 1.0 else portion(size, config.data.share, config.seed)
 
 
 def _tell_share(data: Data, used: int, size: int) -> None:
@@ -79,29 +76,28 @@ def _tell_share(data: Data, used: int, size: int) -> None:
         print(f"train: {used:,} of {size:,} examples are used (data.share={data.share:g})")
 
 
-def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
+def encode(backbone: Backbone, task: Task, examples: Train) -> Sequence[Encoded]:
     """Examples as numbers; of a stream those of the first file.
 
     Raises:
         DataError: the decoder has fewer positions than a target has symbols.
     """
     if isinstance(examples, Stream):
-        items = encode(config, task, examples.examples(0))
+        items = encode(backbone, task, examples.examples(0))
         sources, targets = lengths(items)
         return Drawn(items.__getitem__, source_lengths=sources, target_lengths=targets, digest=examples.digest)
     if isinstance(examples, Corpus):
         encoded = examples.encoded()
-        _tell_share(config.data, len(encoded), encoded.size)
+        _tell_share(task.data, len(encoded), encoded.size)
     else:
         encoded = task.encode(examples)
     sources, targets = lengths(encoded)
     # A decoder without an encoder reads the source itself.
-    most = config.backbone.max_positions - (sources if config.backbone.encoder == "none" else np.zeros_like(sources))
-    bounded = config.backbone.decoder != "rnn" and row_of(POSITIONS, config.backbone.positions).bounded
+    most = backbone.max_positions - (sources if backbone.encoder == "none" else np.zeros_like(sources))
+    bounded = backbone.decoder != "rnn" and row_of(POSITIONS, backbone.positions).bounded
     for place in np.flatnonzero(targets > most)[:bounded]:
         raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[int(place)]),
-                        expected=f"at most {most[place]:,}: backbone.max_positions is "
-                                 f"{config.backbone.max_positions:,}",
+                        expected=f"at most {most[place]:,}: backbone.max_positions is {backbone.max_positions:,}",
                         remedy="remove the row, or raise backbone.max_positions")
     return encoded
 
@@ -188,22 +184,22 @@ def initialise_from(config: Config, learner: Trained) -> str:
     return "; ".join((said, *unlike))
 
 
-def epoch_encoder(config: Config, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:
+def epoch_encoder(backbone: Backbone, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:
     """Encodes the training data for an epoch; None if it is the same in every epoch."""
     if isinstance(train, Stream):
-        return lambda epoch: numbered(encode(config, task, train.examples(epoch)), epoch)
+        return lambda epoch: numbered(encode(backbone, task, train.examples(epoch)), epoch)
     # A task whose examples vary has no corpus: see `large`.
     return partial(task.encode_epoch, train) if task.varies and not isinstance(train, Corpus) else None
 
 
-def portion(size: int, share: float, seed: int) -> list[int]:
+def portion(size: int, share: float, seed: int) -> Sequence[int]:
     """A random share of `range(size)`, at least one number, sorted."""
     return subset(size, max(1, round(share * size)), seed)
 
 
-def subset(size: int, wanted: int, seed: int) -> list[int]:
+def subset(size: int, wanted: int, seed: int) -> Sequence[int]:
     """`wanted` random numbers of `range(size)`, sorted; all if `wanted` is 0 or too large."""
     if not wanted or wanted >= size:
-        return list(range(size))
+        return range(size)
     order: Tensor = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
     return sorted(order[:wanted].tolist())

@@ -9,7 +9,6 @@ from itertools import islice
 
 from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.examples import Encoded, Example
-from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import BadRows, is_readable, reader_of
 from seq2seq_suite.tasks import tasks_with
@@ -26,22 +25,21 @@ class Stream:
     resumed run reads on where it was. Iterating gives the examples that vocabularies are built from, the first ones.
 
     Args:
-        config: of the task; `data.streaming` is set.
-        task: must be one that `streams`.
+        task: must be one that `streams`; its `data.streaming` is set.
 
     Raises:
         ConfigError: the task's rows do not stand alone.
         DataError: the split has no local files, or such as are parallel.
     """
 
-    def __init__(self, config: Config, task: Task):
-        self.config, self.task = config, task
+    def __init__(self, task: Task):
+        self.task, data = task, task.data
         if not task.streams or task.varies:
             raise ConfigError(f"data.streaming with task {task.name}", expected=tasks_with("streams"),
                               remedy="leave out data.streaming")
-        self.files = local_files(config.data, "train", task.languages)
-        if not self.files or not all(is_readable(file, config.data.format) for file in self.files):
-            raise DataError("data.streaming without files of rows", file=config.data.path,
+        self.files = local_files(data, "train", task.languages)
+        if not self.files or not all(is_readable(file, data.format) for file in self.files):
+            raise DataError("data.streaming without files of rows", file=data.path,
                             expected="local files such as train-0001.jsonl, train-0002.jsonl",
                             remedy="write the rows so, both sides of a pair in one row, or leave out data.streaming")
         facts = [(file.name, file.stat().st_size) for file in self.files]
@@ -53,13 +51,14 @@ class Stream:
         Raises:
             DataError: it has none, or more than `data.max_bad_rows` broken rows.
         """
-        file = self.files[number % len(self.files)]
+        file, data = self.files[number % len(self.files)], self.task.data
         return self.task.read_rows("train", lambda bad: in_form(
-            self.config.data, "train", bad, reader_of(file, self.config.data.format)(file, bad)))
+            data, "train", bad, reader_of(file, data.format)(file, bad)))
 
     def __iter__(self) -> Iterator[Example]:
-        bad = BadRows(self.config.data.max_bad_rows, longest=self.config.data.max_row_megabytes * 2**20)
-        return self.task.examples_of(islice(self.task.open("train", bad), self.config.data.vocabulary_rows), bad)
+        data = self.task.data
+        bad = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20)
+        return self.task.examples_of(islice(self.task.open("train", bad), data.vocabulary_rows), bad)
 
     def origins(self) -> Sequence[str]:
         """Where the example with an index as `numbered` gives it came from."""

@@ -107,7 +107,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
     chosen = {name: with_helpers(config, one, run_directory.path) for name, one in predictors.items()}
-    summary = evaluate_parts(config, parts, chosen, trainer)
+    summary = evaluate_parts(parts, chosen, trainer)
     validation = trainer.progress.validation_seconds
     summary["phase_seconds"] = {name: round(seconds, 2) for name, seconds in (
         ("data", prepared - began), ("train", trainer.progress.seconds - validation), ("validation", validation),

@@ -68,7 +68,7 @@ def opened(config: Config) -> tuple[Any, Any, Any]:
         train.fit()
     else:
         task.fit(train)
-    return task, train, encode(config, task, train)
+    return task, train, encode(config.backbone, task, train)
 
 
 def same(one: Any, other: Any) -> bool:

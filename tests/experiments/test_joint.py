@@ -20,7 +20,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.experiments import verbs
-from seq2seq_suite.experiments.joint import build_predictors, build_trainer, joined, read_parts
+from seq2seq_suite.experiments.joint import Part, build_predictors, build_trainer, joined, read_parts
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.prediction import load_run as opening
@@ -114,11 +114,11 @@ def test_turns_keep_the_proportions_and_a_place_in_the_stream_is_a_number(folder
 
 def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(folder):
     config, mixture = joint(folder), _mixture(folder)
-    tasks = {}
-    for name, part in config.tasks.items():
-        tasks[name] = open_task(part.task, part)
-        tasks[name].fit(tasks[name].read("train"))
-    learner, predictors = build_predictors(config, tasks, device=torch.device("cpu"), ranks=ALONE)
+    parts = [Part(name, own, RunDirectory(folder), open_task(own.task, own), {}, f"{name}/")
+             for name, own in config.tasks.items()]
+    for part in parts:
+        part.task.fit(part.task.read("train"))
+    learner, predictors = build_predictors(parts, device=torch.device("cpu"), ranks=ALONE)
     models = [predictor.model for predictor in predictors.values()]
     assert all(model.encoder is models[0].encoder and model.decoder is models[0].decoder for model in models)
     learners = [predictor.learner for predictor in predictors.values()]
@@ -137,7 +137,7 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
         for name, total in expected.sums.items():
             torch.testing.assert_close(got.sums[f"{batch.task}/{name}"], total)
         seen.add(batch.task)
-    assert seen == set(tasks)
+    assert seen == set(config.tasks)
 
 
 def test_the_mean_counts_error_rates_from_100_down():

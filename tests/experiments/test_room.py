@@ -45,7 +45,11 @@ def prepared(config: Config, split: str):
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     fit(task, splits["train"])
-    return task, encode(config, task, splits[split])
+    return task, encode(config.backbone, task, splits[split])
+
+
+def missing(own: Config, task, items):
+    return without_room(own.strategy, own.search, task, items)
 
 
 @pytest.mark.parametrize("split", LONG)
@@ -54,7 +58,7 @@ def test_what_is_counted_is_what_the_loss_leaves_out(tmp_path, kind, factor, spl
     own = config(write(tmp_path), kind, factor=factor)
     task, items = prepared(own, split)
     loss = build_predictor(own, task, device=torch.device("cpu")).learner(collate(items, task.name))
-    assert len(without_room(own, task, items)[0]) == loss.sums["too_long"]
+    assert len(missing(own, task, items)[0]) == loss.sums["too_long"]
 
 
 @pytest.mark.parametrize(("kind", "options"), [
@@ -62,15 +66,15 @@ def test_what_is_counted_is_what_the_loss_leaves_out(tmp_path, kind, factor, spl
 def test_the_factor_that_is_named_gives_all_targets_their_room_and_less_does_not(tmp_path, kind, options):
     folder = write(tmp_path)
     task, items = prepared(config(folder, kind, **options), "train")
-    places, why = without_room(config(folder, kind, **options), task, items)
+    places, why = missing(config(folder, kind, **options), task, items)
     factor = float(re.search(r"strategy\.factor to ([\d.]+)", why)[1])
     assert places.tolist() == [6, 7]
-    assert not len(without_room(config(folder, kind, **{**options, "factor": factor}), task, items)[0])
-    assert len(without_room(config(folder, kind, **{**options, "factor": factor - 0.35}), task, items)[0])
+    assert not len(missing(config(folder, kind, **{**options, "factor": factor}), task, items)[0])
+    assert len(missing(config(folder, kind, **{**options, "factor": factor - 0.35}), task, items)[0])
     if kind == "cut_at_end":
         extra = int(re.search(r"strategy\.extra by (\d+)", why)[1])
         for more, left in ((extra, 0), (extra - 1, 2)):
-            assert len(without_room(config(folder, kind, **{**options, "extra": 3 + more}), task, items)[0]) == left
+            assert len(missing(config(folder, kind, **{**options, "extra": 3 + more}), task, items)[0]) == left
 
 
 @pytest.mark.parametrize("kind", ["length_head", "mask_predict"])
@@ -79,10 +83,10 @@ def test_lengths_that_are_never_predicted_are_counted(tmp_path, kind):
     (tmp_path / "train.jsonl").write_text(json.dumps({"src": "one", "tgt": "ab" * 100}) + "\n"
                                           + json.dumps({"src": "one", "tgt": "ab"}) + "\n")
     task, items = prepared(config(folder, kind), "train")
-    places, why = without_room(config(folder, kind), task, items)
+    places, why = missing(config(folder, kind), task, items)
     ratio = float(re.search(r"strategy\.length_ratio to ([\d.]+)", why)[1])
     assert places.tolist() == [0]
-    assert not len(without_room(config(folder, kind, length_ratio=ratio), task, items)[0])
+    assert not len(missing(config(folder, kind, length_ratio=ratio), task, items)[0])
 
 
 @pytest.mark.parametrize(("kind", "key"), [("ctc", "strategy.factor"), ("cut_at_end", "strategy.extra"),

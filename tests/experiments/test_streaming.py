@@ -45,9 +45,9 @@ def test_each_file_is_an_epoch_and_after_the_last_comes_the_first(folder):
     fit(task, train)
     for file in folder.glob("train-*"):  # the same texts as readers see them
         file.write_text(normalize("NFD", file.read_text(encoding="utf-8")), encoding="utf-8")
-    whole, epochs = task.encode(task.read("train")), epoch_encoder(config, task, train)
+    whole, epochs = task.encode(task.read("train")), epoch_encoder(config.backbone, task, train)
     files = [epochs(number) for number in range(4)]
-    assert list(map(len, files)) == [20, 25, 30, 20] and len(encode(config, task, train)) == 20
+    assert list(map(len, files)) == [20, 25, 30, 20] and len(encode(config.backbone, task, train)) == 20
     for item, expected in zip(itertools.chain(*files[:3]), whole, strict=True):
         assert item.source.tolist() == expected.source.tolist() and item.target.tolist() == expected.target.tolist()
     where = origins(train)

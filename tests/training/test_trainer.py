@@ -274,7 +274,7 @@ def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weig
 
 
 def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):
-    assert subset(8, 0, 1) == subset(8, 9, 1) == list(range(8))
+    assert subset(8, 0, 1) == subset(8, 9, 1) == range(8)
     part = subset(100, 10, 1)
     assert len(set(part)) == 10 and part == sorted(part) == subset(100, 10, 1)
     assert part != subset(100, 10, 2)
