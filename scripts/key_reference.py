@@ -109,9 +109,6 @@ def schema() -> dict[str, Any]:
         one["properties"]["task"] = {"description": "what is learned; the task of a file of one's own as FILE.py:CLASS",
                                      "anyOf": [{"enum": [*one["properties"]["task"]["enum"], "multitask"]},
                                                {"pattern": r"\.py:\w+$"}]}
-    optimizer = found["$defs"]["Training"]["properties"]["optimizer"]
-    optimizer["anyOf"] = [{"enum": optimizer.pop("enum")}, {"pattern": r"\.py:\w+$"}]
-    optimizer.pop("type", None)
     found["properties"]["tasks"]["additionalProperties"] = {"$ref": "#"}
     found["properties"]["yaml"] = {"description": "of a task of a joint run: the file that its other keys come from",
                                    "type": "string"}

@@ -17,11 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
-from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.errors import ConfigError, UserError
 
 _MODULE = "user_code_"  # begins the names of modules that are loaded here
 _ALL = "all"
-_KEYS_OF_TASKS = (("task",), ("strategy", "kind"), ("data", "format"))  # those of a joint run have each their own
+# Those of a joint run have each their own.
+_KEYS_OF_TASKS = (("task",), ("strategy", "kind"), ("data", "format"), ("metrics",), ("search", "processors"))
 _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
 
 
@@ -46,7 +47,7 @@ def trusts(reference: str = _ALL) -> bool:
 
 
 def require_trust(reference: str, *, key: str, file: str = "", line: int = 0) -> None:
-    """Raise ConfigError unless a block around this call trusts the code.
+    """Raise ConfigError unless a block around this call trusts the code, and its file is there.
 
     Args:
         reference: the code.
@@ -57,6 +58,10 @@ def require_trust(reference: str, *, key: str, file: str = "", line: int = 0) ->
         raise ConfigError(f"{key}: {reference} is code, which is not trusted", file=file, line=line,
                           expected="what the suite has itself, or code that you trust",
                           remedy="read it, then add --trust-code (in Python: trust_code=True)")
+    path, _, name = reference.rpartition(":")
+    if not Path(path).is_file():
+        raise ConfigError(f"{key}: there is no file {path or name}", file=file, line=line, expected="FILE.py:NAME",
+                          remedy="give the path relative to the YAML file that names it")
 
 
 def is_code(reference: Any) -> TypeGuard[str]:
@@ -71,7 +76,7 @@ def is_code(reference: Any) -> TypeGuard[str]:
 def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Where a configuration, as plain data, names code: the keys, what holds the reference, and its place in there.
 
-    A list of metrics is made one that can be changed.
+    A list of code is made one that can be changed.
     """
     parts = given["tasks"] if isinstance(given.get("tasks"), dict) else {}
     for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
@@ -79,17 +84,16 @@ def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any, An
             continue
         for *sections, key in _KEYS_OF_TASKS if keys else (*_KEYS_OF_TASKS, ("training", "optimizer")):
             section = part.get(*sections) if sections else part
-            if isinstance(section, dict) and is_code(section.get(key)):
+            named = section.get(key) if isinstance(section, dict) else None
+            if is_code(named):
                 yield (*keys, *sections, key), section, key
-        if isinstance(part.get("metrics"), list | tuple):
-            part["metrics"] = list(part["metrics"])
-            yield from (((*keys, "metrics", str(place)), part["metrics"], place)
-                        for place, one in enumerate(part["metrics"]) if is_code(one))
-    backbone = given["backbone"] if isinstance(given.get("backbone"), dict) else {}
-    yield from ((("backbone", key), backbone, key) for key, one in list(backbone.items()) if is_code(one))
-    components = given["components"] if isinstance(given.get("components"), dict) else {}
-    yield from ((("components", slot), components, slot) for slot, one in components.items()
-                if isinstance(one, str) and one.rpartition(":")[0])
+            elif isinstance(named, list | tuple):
+                section[key] = named = list(named)
+                yield from (((*keys, *sections, key, str(place)), named, place)
+                            for place, one in enumerate(named) if is_code(one))
+    for name in ("backbone", "components"):
+        section = given[name] if isinstance(given.get(name), dict) else {}
+        yield from (((name, key), section, key) for key, one in list(section.items()) if is_code(one))
 
 
 def absolute(reference: str, folder: Path) -> str:
@@ -111,9 +115,6 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
     require_trust(reference, key=key)
     file, _, name = reference.rpartition(":")
     path = Path(file)
-    if not path.is_file():
-        raise ConfigError(f"{key}: there is no file {file or reference}", expected="FILE.py:NAME",
-                          remedy="give the path relative to the YAML file that names it")
     found = path.stat()
     try:
         module = _module(path, (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
@@ -128,6 +129,27 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
         raise ConfigError(f"{key}: it has no function or class {name}", file=file,
                           expected=f"one of {', '.join(there)}" if there else "a function or class")
     return found
+
+
+@contextmanager
+def blaming(reference: str, *, key: str, expected: str,
+            kinds: type[Exception] | tuple[type[Exception], ...] = Exception) -> Iterator[None]:
+    """Raises as a ConfigError, with the line, what the code raises within the block.
+
+    Args:
+        reference: the code, or a name of the suite's own.
+        key: the configuration's key that names it.
+        expected: what the code should be.
+        kinds: of errors that it is to blame for.
+    """
+    file, _, name = reference.rpartition(":")
+    try:
+        yield
+    except UserError:
+        raise
+    except kinds as error:
+        raise ConfigError(f"{key}: {name} fails: {type(error).__name__}: {error}", file=file,
+                          line=line_of(error, file), expected=expected) from error
 
 
 @lru_cache

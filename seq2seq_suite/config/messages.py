@@ -221,6 +221,8 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
         return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping",
              tuple: "a list, such as [a, b]"}
+    if any(getattr(one, "pattern", None) for one in field.metadata):
+        return "FILE.py:NAME, such as mine.py:forbid"
     base = words.get(get_origin(field.annotation) or field.annotation, "another value")
     if get_origin(field.annotation) is tuple and Ellipsis not in get_args(field.annotation):
         base = f"a list of {len(get_args(field.annotation))}, such as [a, b]"

@@ -8,7 +8,6 @@ reads files and overrides.
 from __future__ import annotations
 
 from functools import cache, reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, cast
 
 from pydantic import (
@@ -16,7 +15,6 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SerializeAsAny,
     create_model,
-    field_validator,
     model_validator,
 )
 
@@ -31,9 +29,11 @@ from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.miniworld import Miniworld
 from seq2seq_suite.options.search import Search
 from seq2seq_suite.options.section import (
+    Code,
     NotNegative,
     PositiveFloat,
     Section,
+    name_or_code,
     one_of,
 )
 from seq2seq_suite.options.training import Mixture, Training, optimizer_of
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     from seq2seq_suite.strategies.base import Strategy as StrategyBase
     from seq2seq_suite.tasks.options import TaskOptions
 
-    TaskName = str
+    TaskName = MetricName = str
 else:
     Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
     TaskName = Literal[*TASKS, "multitask"]
+    MetricName = name_or_code(METRICS)
 
 Part = Literal["frontend", "encoder", "decoder", "ctc", "language", "all"]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # torch's range
@@ -76,13 +77,13 @@ class Config(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     kernels: Literal["fast", "plain"] = "fast"  # plain: the readable code of model/ and strategies/;
     # fast: its faster twins in kernels/
-    components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, your function or class for it; the
+    components: dict[str, Code] = {}  # slot of kernels/ -> FILE.py:NAME, your function or class for it; the
     # file's path is relative to this YAML, and its code is run
     init_from: str = ""  # directory of another run, whose best weights some parts start from; empty: none
     init_parts: tuple[Part, ...] = ("frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the
     # same task; for translation, the front-end includes its subwords
-    metrics: tuple[str, ...] = ()  # beside the task's own: bleu, error_rates, rouge, or FILE.py:NAME, a function of
-    # yours from outputs and references, lists of lines, to figures by name
+    metrics: tuple[MetricName, ...] = ()  # beside the task's own: bleu, error_rates, rouge, or FILE.py:NAME, a
+    # function of yours from outputs and references, lists of lines, to figures by name
     data: Data = Data()
     miniworld: Miniworld = Miniworld()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
@@ -145,25 +146,6 @@ class Config(Section):
             return {**given, "strategy": {"kind": "autoregressive", **given["strategy"]}}
         return given
 
-    @field_validator("components", mode="after")
-    @classmethod
-    def _are_there(cls, given: dict[str, str]) -> dict[str, str]:
-        """Slots with absolute paths."""
-        found = {}
-        for slot, component in given.items():
-            file, _, name = component.rpartition(":")
-            path = Path(file)
-            if slot not in SLOTS:
-                raise ValueError(f"components.{truncate(slot)}: there is no such slot: choose one of "
-                                 f"{', '.join(SLOTS)}")
-            if not (file and name.isidentifier()):
-                raise ValueError(f"components.{slot}: got {truncate(component)!r}: give FILE.py:NAME, such as "
-                                 "my_lab.py:attend")
-            if not path.is_file():
-                raise ValueError(f"components.{slot}: there is no file {path}: give its path relative to this YAML")
-            found[slot] = f"{path.resolve()}:{name}"
-        return found
-
     @model_validator(mode="after")
     def _goes_together(self) -> Config:
         self._check_names()
@@ -179,10 +161,10 @@ class Config(Section):
         if not is_format(self.data.format):
             raise ValueError(f"data.format {truncate(self.data.format)}: choose one of "
                              f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME")
-        for name in self.metrics:
-            if name not in METRICS and not is_code(name):
-                raise ValueError(f"metrics {truncate(name)}: choose from {one_of(tuple(METRICS))}, or give "
-                                 "FILE.py:NAME")
+        for slot in self.components:
+            if slot not in SLOTS:
+                raise ValueError(f"components.{truncate(slot)}: there is no such slot: choose one of "
+                                 f"{', '.join(SLOTS)}")
 
     def _check_tasks(self) -> None:
         if (self.task == "multitask") != bool(self.tasks):

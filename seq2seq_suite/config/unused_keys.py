@@ -60,7 +60,7 @@ _USES = (
         lambda task: False, lambda config: not config.options.constrained),
     Use(_OF_FREE_TEXT, "task", "a task that writes free text, such as translation or asr",
         lambda task: False, lambda config: config.options.constrained),
-    Use((*_OF_FREE_TEXT, "search.sampling", "search.compile"), "search.ctc_weight",
+    Use((*_OF_FREE_TEXT, "search.sampling", "search.compile", "search.processors"), "search.ctc_weight",
         "below 1; at 1 the CTC head decodes alone", lambda weight: weight < 1.0),
     among(("data.size", "miniworld.world"), "data.path", "miniworld"),
     *(among((f"miniworld.{knob}",), "miniworld.world", "rich") for knob in KNOBS),
@@ -83,6 +83,7 @@ _USES = (
     # What step.cpp does not know.
     among(("search.compile",), "kernels", "fast"),
     Use(("search.compile",), "components", "{}", lambda given: not given),
+    Use(("search.compile",), "search.processors", "[]", lambda given: not given),
     among(("search.compile",), "backbone.decoder", "transformer"),
     Use(("search.compile",), "backbone.encoder", "other than none", lambda kind: kind != "none"),
     Use(("search.compile",), "backbone.decoder_steps", "1", lambda steps: steps == 1),
@@ -183,7 +184,8 @@ def _value(config: Config, key: str) -> Any:
 def _plain(value: Any) -> str:
     """A value as it is written in YAML.
 
-    >>> _plain(True), _plain(0.5), _plain("")
-    ('true', '0.5', "''")
+    >>> _plain(True), _plain(0.5), _plain(""), _plain(())
+    ('true', '0.5', "''", '[]')
     """
+    value = list(value) if isinstance(value, tuple) else value
     return str(value).lower() if isinstance(value, bool) else truncate(str(value)) or "''"

@@ -47,7 +47,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
         raise ConfigError(f"several runs with --engine {engine}", expected="one run", remedy="leave out --engine")
     for key, wrong in (("sampling", search.sampling), ("drafter", search.drafter), ("rescorer", search.rescorer),
                        ("min_length", search.min_length), ("no_repeat_ngram", search.no_repeat_ngram),
-                       ("repetition_penalty", search.repetition_penalty != 1.0)):
+                       ("repetition_penalty", search.repetition_penalty != 1.0), ("processors", search.processors)):
         if wrong:
             raise ConfigError(f"search.{key} {getattr(search, key)} with --engine {engine}", file=str(directory),
                               expected="greedy or beam search alone", remedy="leave out --engine")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from seq2seq_suite.common.errors import ConfigError, UserError
 from seq2seq_suite.common.parts import ACTIVATIONS, POSITIONS, TABLES, row_of
 from seq2seq_suite.common.shapes import (
     PictureShape,
@@ -24,7 +23,7 @@ from seq2seq_suite.common.shapes import (
     WordShape,
 )
 from seq2seq_suite.common.types import PAD
-from seq2seq_suite.common.user_code import is_code, line_of, load_code
+from seq2seq_suite.common.user_code import blaming, is_code, load_code
 from seq2seq_suite.model.attention import RelativePositions
 from seq2seq_suite.model.audio import Masking, Subsampled
 from seq2seq_suite.model.decoder import TransformerDecoder
@@ -171,13 +170,13 @@ class OwnPart:
 
     Args:
         made: the class.
-        key, file: where it is named, and where it is.
+        key, reference: where it is named, and FILE.py:NAME.
         parameters: keyword arguments besides those of the call.
     """
 
     made: Any
     key: str
-    file: str
+    reference: str
     parameters: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -192,14 +191,8 @@ class OwnPart:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Its instance; raises ConfigError with the line where it fails."""
-        try:
+        with blaming(self.reference, key=f"backbone.{self.key}", expected="a class that is called as the suite's own"):
             return self.made(*given, **named, **dict(self.parameters))
-        except UserError:
-            raise
-        except Exception as error:  # whatever a user's code may raise
-            raise ConfigError(f"backbone.{self.key}: {self.made.__name__} fails: {type(error).__name__}: {error}",
-                              file=self.file, line=line_of(error, self.file),
-                              expected="a class of the same arguments as the suite's own") from error
 
 
 def part_of(backbone: Backbone, key: str) -> Any:
@@ -210,7 +203,7 @@ def part_of(backbone: Backbone, key: str) -> Any:
     """
     name, parameters = getattr(backbone, key), backbone.parameters.get(key, {})
     if is_code(name):
-        return OwnPart(load_code(name, key=f"backbone.{key}"), key, name.rpartition(":")[0], tuple(parameters.items()))
+        return OwnPart(load_code(name, key=f"backbone.{key}"), key, name, tuple(parameters.items()))
     module, _, attribute = row_of(TABLES[key], name).code.rpartition(".")
     return getattr(import_module(module), attribute)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import PlainSerializer, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
+from pydantic import model_validator
 
 from seq2seq_suite.common.parts import (
     ACTIVATIONS,
@@ -16,7 +14,6 @@ from seq2seq_suite.common.parts import (
     POSITIONS,
     RESIDUALS,
     TABLES,
-    Part,
     row_of,
 )
 from seq2seq_suite.common.user_code import is_code
@@ -30,6 +27,7 @@ from seq2seq_suite.options.section import (
     PositiveFloat,
     Section,
     ShareOrNone,
+    name_or_code,
     refuse_if,
 )
 
@@ -49,32 +47,15 @@ SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers"
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
-
-def _or_own(given: Any, choose: ValidatorFunctionWrapHandler) -> Any:
-    """A name of a table, or FILE.py:NAME."""
-    if not is_code(given):
-        return choose(given)
-    file, _, name = given.rpartition(":")
-    if not Path(file).is_file() or not name.isidentifier():
-        raise ValueError(f"got {given!r}, but there is no such file: give FILE.py:NAME, its path relative to this YAML")
-    return given
-
-
-def _of(table: Mapping[str, Part]) -> tuple[Any, ...]:
-    """What makes a Literal of a table's names one of `_or_own`."""
-    schema = {"anyOf": [{"enum": [*table]}, {"type": "string", "pattern": r"\.py:\w+$"}]}
-    return WrapValidator(_or_own), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
-
-
 if TYPE_CHECKING:
     Norm = Residual = Positions = Activation = FeedForward = Attention = str
 else:
-    Norm = Annotated[Literal[*NORMS], *_of(NORMS)]
-    Residual = Annotated[Literal[*RESIDUALS], *_of(RESIDUALS)]
-    Positions = Annotated[Literal[*POSITIONS], *_of(POSITIONS)]
-    Activation = Annotated[Literal[*ACTIVATIONS], *_of(ACTIVATIONS)]
-    FeedForward = Annotated[Literal[*FEED_FORWARDS], *_of(FEED_FORWARDS)]
-    Attention = Annotated[Literal[*ATTENTIONS], *_of(ATTENTIONS)]
+    Norm = name_or_code(NORMS)
+    Residual = name_or_code(RESIDUALS)
+    Positions = name_or_code(POSITIONS)
+    Activation = name_or_code(ACTIVATIONS)
+    FeedForward = name_or_code(FEED_FORWARDS)
+    Attention = name_or_code(ATTENTIONS)
 
 
 class Backbone(Section):

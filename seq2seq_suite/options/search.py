@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
-from seq2seq_suite.options.section import Few, NotNegative, Positive, PositiveFloat, Section, Share, ShareOrNone
+from seq2seq_suite.common.errors import repr_short, truncate
+from seq2seq_suite.common.types import NEVER
+from seq2seq_suite.common.user_code import blaming, load_code
+from seq2seq_suite.options.section import (
+    Code,
+    Few,
+    NotNegative,
+    Positive,
+    PositiveFloat,
+    Section,
+    Share,
+    ShareOrNone,
+    refuse_if,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +51,27 @@ class Search(Section):
     # or ctc for the encoder's own CTC head (speech); same outputs, faster for single sentences
     compile: bool = False  # compiled steps of greedy and beam search: on a CPU in C++, twice as fast, built
     # at the first use on a machine in two to three seconds; on CUDA a graph of a step's kernels. Not for ensembles
+    processors: tuple[Code, ...] = ()  # FILE.py:NAME each, a function or class of yours: it is called with a step's
+    # logits (N,V) and the Rows that they continue (search/step.py) and returns logits, in which -inf excludes a
+    # symbol; the path is relative to this YAML, and the file's code is run. For autoregressive decoders
+    processor_options: dict[str, dict[str, Any]] = {}  # NAME of a processor -> further arguments of the function, or
+    # those of the class, of which each search makes one, e.g. {forbid: {symbol: 7}}
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
+
+    _code: tuple[Callable[..., Any], ...] = PrivateAttr(())  # of the processors
+
+    @model_validator(mode="after")
+    def _processors_are_there(self) -> Search:
+        self._code = tuple(load_code(one, key="search.processors") for one in self.processors)
+        names = [one.rpartition(":")[2] for one in self.processors]
+        refuse_if(*((name not in names, f"search.processor_options.{truncate(name)}: search.processors names no "
+                     f"{truncate(name)}: choose from {', '.join(names)}") for name in self.processor_options))
+        return self
+
+    def own_processors(self) -> list[Callable[..., Tensor]]:
+        """The processors of the user's own, made anew."""
+        return [_checked(name, code, self.processor_options.get(name.rpartition(":")[2], {}))
+                for name, code in zip(self.processors, self._code, strict=True)]
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:
@@ -60,3 +95,24 @@ class Search(Section):
         Source: Wu et al. 2016, eq. 14, without the coverage term.
         """
         return log_probability / ((5.0 + length) / 6.0) ** self.length_penalty
+
+
+def _checked(name: str, code: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Tensor]:
+    """A processor of the user's own, which cannot bring back a symbol that is excluded.
+
+    A row to which it leaves no symbol stays as it was.
+    """
+    block = partial(blaming, name, key="search.processors", expected="a function of logits (N,V), Rows and its "
+                    "search.processor_options, or a class of the latter, that gives logits (N,V)")
+    with block():
+        process = code(**options) if isinstance(code, type) else partial(code, **options)
+
+    def processed(scores: Tensor, rows: Any) -> Tensor:
+        with block():
+            found = process(scores.clone(), rows)
+            if getattr(found, "shape", None) != scores.shape:
+                raise ValueError(f"it gives {repr_short(found)} for logits of shape {tuple(scores.shape)}")
+        found = found.masked_fill(scores == NEVER, NEVER)
+        return found.where((found > NEVER).any(1, keepdim=True), scores)
+
+    return processed

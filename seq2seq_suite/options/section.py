@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+
+from seq2seq_suite.common.user_code import is_code
 
 LARGEST = 10**9  # numbers beyond it are typos; keys that cost memory or time have lower bounds
 LEAST = 1e-30  # nearer to zero, float32 may round to it
@@ -32,6 +44,18 @@ ShareOrNone = Annotated[float, Field(ge=0.0, le=1.0), _CLEAR]
 PositiveFloat = Annotated[float, Field(gt=0.0, le=LARGEST), _CLEAR]
 NotNegativeFloat = Annotated[float, Field(ge=0.0, le=LARGEST), _CLEAR]
 Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=True), _CLEAR]  # .inf is none
+Code = Annotated[str, Field(pattern=r"\.py:\w+$")]  # FILE.py:NAME, code of the user's own
+
+
+def _or_code(given: Any, choose: ValidatorFunctionWrapHandler) -> Any:
+    return given if is_code(given) else choose(given)
+
+
+def name_or_code(table: Iterable[str]) -> Any:
+    """The type of a key that takes a name of a table, or FILE.py:NAME."""
+    schema = {"anyOf": [{"enum": [*table]}, {"type": "string", "pattern": r"\.py:\w+$"}]}
+    return Annotated[Literal[tuple(table)], WrapValidator(_or_code), PlainSerializer(str, return_type=str),
+                     WithJsonSchema(schema)]
 
 
 class Section(BaseModel):
@@ -88,5 +112,5 @@ def one_of(values: Sequence[str]) -> str:
 
 
 def unused(keys: tuple[str, ...], by_task: str) -> Use:
-    """Keys that a task does not use; `by_task` names the others: "asr", or "a task with a source"."""
+    """Keys that a task does not use; `by_task` says which do: "a task with a source"."""
     return Use(keys, "task", by_task, lambda task: False)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import Field, model_validator
 
 from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.user_code import is_code
@@ -24,6 +23,7 @@ from seq2seq_suite.options.section import (
     PositiveFloat,
     Section,
     ShareOrNone,
+    name_or_code,
 )
 
 
@@ -59,14 +59,10 @@ def optimizer_of(name: str) -> Optimizer:
     return _OWN if is_code(name) else OPTIMIZERS[name]
 
 
-def _or_code(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
-    return value if is_code(value) else inner(value)
-
-
 if TYPE_CHECKING:
     OptimizerName = ScheduleName = str
 else:
-    OptimizerName = Annotated[SerializeAsAny[Literal[*OPTIMIZERS]], WrapValidator(_or_code)]
+    OptimizerName = name_or_code(OPTIMIZERS)
     ScheduleName = Literal[*SCHEDULES]
 
 
@@ -103,9 +99,6 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _optimizer_fits(self) -> Training:
-        file = self.optimizer.rpartition(":")[0]
-        if is_code(self.optimizer) and not Path(file).is_file():
-            raise ValueError(f"training.optimizer: there is no file {file}: give its path relative to this YAML")
         known = optimizer_of(self.optimizer).options
         for key in self.optimizer_options if not is_code(self.optimizer) else ():
             if key not in known:

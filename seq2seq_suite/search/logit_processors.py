@@ -37,6 +37,7 @@ def logit_processors(options: SearchOptions, constraint: Constraint | None, rows
         (options.min_length > 0, after_prefix(exclude_early_end, least=options.min_length)),
         (constraint is not None and options.constraint,
          lambda scores, rows: scores.masked_fill(~given.allowed(rows.automaton), NEVER)),
+        *((True, processor) for processor in options.own_processors()),
         (True, lambda scores, rows: scores.log_softmax(-1)),
         (rows.prefixes is not None, partial(mix_with_ctc, weight=options.ctc_weight)),
         (constraint is not None, partial(add_gains, constraint=given)),
@@ -60,7 +61,8 @@ class History(PerRow):
     def if_needed(batch: Batch, options: SearchOptions) -> History | None:
         """The history of empty outputs; None if no processor would read it."""
         begin = batch.auxiliary.get("begin")
-        if begin is None and options.repetition_penalty == 1.0 and not (options.no_repeat_ngram or options.min_length):
+        if begin is None and options.repetition_penalty == 1.0 and not (
+                options.no_repeat_ngram or options.min_length or options.processors):
             return None
         empty = batch.target.new_empty(batch.target.size(0), 0)
         return History(empty, empty if begin is None else begin)

@@ -36,7 +36,7 @@ class Autoregressive(Strategy):
     writes = ("text", "structures")
     in_parallel = False
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
-            "compile", "min_length", "no_repeat_ngram", "repetition_penalty")
+            "compile", "min_length", "no_repeat_ngram", "repetition_penalty", "processors")
 
     def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)

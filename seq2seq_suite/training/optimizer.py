@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.user_code import is_code, line_of, load_code
+from seq2seq_suite.common.user_code import blaming, is_code, load_code
 from seq2seq_suite.kernels.torch_private import foreach, without_compiler
 from seq2seq_suite.options.schedules import SCHEDULES
 from seq2seq_suite.options.training import optimizer_of
@@ -34,17 +33,9 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     module, _, builder = row.builder.partition(".")
     build = getattr(import_module(f"seq2seq_suite.training.{module}"), builder)
     given = {**row.options, **options.optimizer_options}
-    file = name.rpartition(":")[0]
-    try:
+    with blaming(name, key="training.optimizer", expected="values of training.optimizer_options that it knows",
+                 kinds=Exception if is_code(name) else (TypeError, ValueError)):
         optimizer = build(model, options, **given)
-    except ConfigError:
-        raise
-    except Exception as error:  # a user's code may raise anything
-        if not (is_code(name) or isinstance(error, (TypeError, ValueError))):
-            raise
-        raise ConfigError(f"training.optimizer {name} cannot be built: {type(error).__name__}: {error}", file=file,
-                          line=line_of(error, file), expected="values of training.optimizer_options that it knows"
-                          ) from error
     for group in optimizer.param_groups:
         group.setdefault("kind", name.rpartition(":")[2])
     return optimizer

@@ -133,7 +133,7 @@ def test_other_parts_may_be_a_users_too(folder, own):
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ({"norm": "your.py:GainedNorm"}, r"got '.*your\.py:GainedNorm', but there is no such file"),
+    ({"norm": "your.py:GainedNorm"}, r"backbone\.norm: there is no file .*your\.py"),
     ({"parameters": {"norm": {"gain": 2.0}}}, r"backbone\.norm names none: set it to FILE\.py:NAME"),
     ({"norm": "my.py:GainedNorm", "parameters": {"norm": {"loss": 2.0}}}, 
      r"backbone\.norm: GainedNorm fails: TypeError"),

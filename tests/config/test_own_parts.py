@@ -1,20 +1,26 @@
-"""A decoder, a metric and a format from outside the package, each by a file and a key; inside by a file and a row."""
+"""Parts from outside the package, each by a file and a key (a decoder, a metric, a format, a logit processor); inside
+the package each is a file and a row."""
 
 import os
 import pickle
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.types import NEVER
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.config_file import load
 from seq2seq_suite.data.formats import READERS
 from seq2seq_suite.metrics import METRICS, find_metric
+from seq2seq_suite.options.search import Search
+from seq2seq_suite.prediction.load_run import open_run
 
 ROOT = Path(__file__).resolve().parents[2]
 DECODER = """
@@ -41,6 +47,37 @@ def rows(file):
         source, target = line.split(" => ")
         yield {"source": source, "target": target}
 """
+PROCESSOR = """
+class Forbid:
+    def __init__(self, symbol):
+        self.symbol = symbol
+
+    def __call__(self, scores, rows):
+        scores[:, self.symbol] = float("-inf")
+        return scores
+
+
+def longer(scores, rows, least=0):
+    if rows.history.symbols.size(1) < least:
+        scores[:, 2] = float("-inf")
+    return scores
+
+
+def nothing(scores, rows):
+    return scores.fill_(float("-inf"))
+
+
+def revives(scores, rows):
+    return scores.fill_(0.0)
+
+
+def wrong(scores, rows):
+    return scores[0]
+
+
+def breaks(scores, rows):
+    return scores[:, 10**6]
+"""
 EXPERIMENT = """
 task: translation
 device: cpu
@@ -60,7 +97,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / f"data/{split}.tsv").write_text("source\ttarget\n" + "".join(
             f"{one}\t{one[::-1]}\n" for one in words))
         (tmp_path / f"data/{split}.arrows").write_text("".join(f"{one} => {one[::-1]}\n" for one in words))
-    for name, text in (("decoder.py", DECODER), ("metric.py", METRIC), ("format.py", FORMAT), ("e.yaml", EXPERIMENT)):
+    for name, text in (("decoder.py", DECODER), ("metric.py", METRIC), ("format.py", FORMAT),
+                       ("processor.py", PROCESSOR), ("e.yaml", EXPERIMENT)):
         Path(name).write_text(text)
     return tmp_path
 
@@ -137,7 +175,7 @@ def test_a_metric_from_outside_is_a_file_and_a_key(capsys):
     assert call(*score, "metrics=[metric.py:longer]", "--trust-code") == 0
     assert any(line.split()[:2] == ["longer", "50.00"] for line in capsys.readouterr().out.splitlines())
     assert call("run", "e.yaml", "metrics=[blue]", "--output", "b") == 2
-    assert "metrics blue: choose from bleu," in capsys.readouterr().err
+    assert "got 'blue' (text)\n  expected: one of bleu," in capsys.readouterr().err
 
 
 def test_every_metric_of_the_table_scores_lines():
@@ -159,3 +197,50 @@ def test_a_format_from_outside_is_a_file_and_a_key(capsys):
         file.with_suffix(".columns").write_text("source\ttarget\n" + file.read_text().replace(" => ", "\t"))
         file.unlink()
     assert call("check", "e.yaml", "data.format=tsv") == 0 and ".tsv" in READERS
+
+
+FORBID = ["search.processors=[processor.py:Forbid, processor.py:longer]", "search.processor_options.Forbid.symbol=5",
+          "search.processor_options.longer.least=4"]
+
+
+def written(overrides: list[str]) -> list[tuple[int, ...]]:
+    with trusting(True):
+        run = open_run(Path("run"), overrides)
+    encoded = run.task.encode([run.task.from_text(" ".join(one)) for one in ("abc", "de", "cab", "b")])
+    return [one.symbols for hypotheses in run.predictor.hypotheses(encoded) for one in hypotheses]
+
+
+@pytest.mark.parametrize("kernels", ["fast", "plain"])
+def test_a_logit_processor_from_outside_is_a_file_and_a_key(folder, capsys, kernels):
+    assert call("run", "e.yaml", "--output", "run", "training.max_updates=1", f"kernels={kernels}", *FORBID) == 0
+    Path("processor.py").unlink()  # the run has its own
+    capsys.readouterr()
+    assert call("predict", "run", "a b c") == 2 and "search.processors.0: " in capsys.readouterr().err
+    for search in (["search.beam_size=1"], ["search.beam_size=3"], ["search.sampling=true"]):
+        free = written([*search, "search.processor_options.Forbid.symbol=0"])  # padding, which no output has
+        common = Counter(symbol for one in free for symbol in one).most_common(1)[0][0]
+        found = written([*search, f"search.processor_options.Forbid.symbol={common}"])
+        assert all(common not in one and len(one) >= 4 for one in found)
+
+
+def test_a_processor_neither_brings_back_a_symbol_nor_takes_all():
+    scores = torch.tensor([[NEVER, 1.0, 2.0]])
+    with trusting(True):
+        nothing, revives = Search(processors=("processor.py:nothing", "processor.py:revives")).own_processors()
+    assert nothing(scores, None).equal(scores)
+    assert revives(scores, None).tolist() == [[NEVER, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(("overrides", "said"), [
+    (["search.compile=true"], "search.compile true has no effect with search.processors"),
+    (["strategy.kind=ctc"], "has no effect with strategy.kind ctc expected: strategy.kind autoregressive"),
+    (["search.processors=[forbid]"], "got 'forbid' (text) expected: FILE.py:NAME"),
+    (["search.processors=[processor.py:No]"], "it has no function or class No"),
+    (["search.processor_options.longest.least=2"], "choose from Forbid, longer"),
+    (["search.processor_options.longer.most=2"], "longer() got an unexpected keyword argument 'most'"),
+    (["search.processors=[processor.py:breaks]", "search.processor_options={}"],
+     "processor.py:30: search.processors: breaks fails: IndexError"),
+    (["search.processors=[processor.py:wrong]", "search.processor_options={}"], "for logits of shape (")])
+def test_what_a_logit_processor_cannot_do_is_refused_by_name(overrides, said, capsys):
+    assert call("run", "e.yaml", *FORBID, *overrides, "--output", "run") == 2
+    assert said in " ".join(capsys.readouterr().err.split())

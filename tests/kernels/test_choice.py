@@ -108,7 +108,7 @@ def write(folder: Path, component: str) -> Path:
 @pytest.mark.parametrize(("component", "said"), [
     ("drop: mine.py:halve", r"lab\.yaml:4: components\.drop: there is no such slot: choose one of .*dropout"),
     ("dropout: your.py:halve", r"lab\.yaml:4: components\.dropout: there is no file .*course/your\.py"),
-    ("dropout: mine.py", r"lab\.yaml:4: components\.dropout: got 'mine\.py': give FILE\.py:NAME"),
+    ("dropout: mine.py", r"lab\.yaml:4: components\.dropout: got 'mine\.py' \(text\)\n.*FILE\.py:NAME"),
     ("dropout: 3", r"lab\.yaml:4: components\.dropout: got 3"),
 ])
 def test_a_component_that_cannot_be_is_named_with_its_line(folder, component, said):

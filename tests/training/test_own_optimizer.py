@@ -58,7 +58,8 @@ def config_of(yaml: Path, name: str = "Signs", options: str = "{}"):
     values = small_config(write_trees(Path("data").resolve()), max_updates=4, save_every=2, validate_every=2,
                           log_every=1)
     yaml.write_text(dump(values).replace("format: 1\n", "").replace(
-        "optimizer: adamw\n", f"optimizer: signs.py:{name}\n").replace("_options: {}", f"_options: {options}"))
+        "optimizer: adamw\n", f"optimizer: signs.py:{name}\n").replace(
+            "optimizer_options: {}", f"optimizer_options: {options}"))
     return load(yaml, own=True)
 
 
@@ -96,10 +97,10 @@ def test_numbers_of_its_state_are_kept_exactly_and_other_things_refused(yaml):
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
-    ("Signs", "{speed: 1}", r"signs\.py.*cannot be built: TypeError: .*unexpected keyword argument 'speed'"),
+    ("Signs", "{speed: 1}", r"signs\.py.*Signs fails: TypeError: .*unexpected keyword argument 'speed'"),
     ("nothing", "{}", "it gives NoneType, no torch.optim.Optimizer"),
     ("some", "{}", "it does not have exactly the parameters that it was given"),
-    ("breaks", "{}", r"signs\.py:\d+: training\.optimizer .*cannot be built: ZeroDivisionError"),
+    ("breaks", "{}", r"signs\.py:\d+: training\.optimizer: breaks fails: ZeroDivisionError"),
     ("other", "{}", "it has no function or class other"),
 ])
 def test_what_it_gets_wrong_is_said(yaml, name, options, said):
