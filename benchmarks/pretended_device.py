@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils import backend_registration
+from torch.utils import _foreach_utils, backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 NAME = "pretended"
@@ -105,6 +105,9 @@ class Pretended(Tensor):
     @classmethod
     def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
         return _run(operator, args, kwargs or {})
+
+
+_foreach_utils._foreach_supported_types.append(Pretended)  # as tensors of a GPU, of which PyTorch clips all at once
 
 
 @contextmanager

@@ -32,6 +32,7 @@ SLOTS = {
     "cache": ("KeysValues", "seq2seq_suite.model.attention", "seq2seq_suite.kernels.cache"),
     "depthwise": ("depthwise", "seq2seq_suite.model.variants.conformer", "seq2seq_suite.kernels.convolution"),
     "dropout": ("dropout", "seq2seq_suite.kernels.plain", "seq2seq_suite.kernels.dropout"),
+    "projections": ("projections", "seq2seq_suite.kernels.plain", "seq2seq_suite.kernels.projections"),
     "product": ("product", "seq2seq_suite.kernels.plain", "seq2seq_suite.kernels.product"),
     "linear": ("linear", "seq2seq_suite.kernels.plain", "seq2seq_suite.kernels.linear"),
     "cross_entropy": ("cross_entropy", "seq2seq_suite.model.output", "seq2seq_suite.kernels.output"),

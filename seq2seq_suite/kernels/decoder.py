@@ -19,6 +19,7 @@ from seq2seq_suite.common.types import States
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues, cache_of, layers_of
 from seq2seq_suite.kernels.product import fewest, product
+from seq2seq_suite.kernels.projections import Projected
 from seq2seq_suite.model.attention import KeysValues as PlainKeysValues
 from seq2seq_suite.model.attention import MultiHeadAttention, RelativePositions
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
@@ -49,8 +50,8 @@ def is_watched(module: nn.Module | None) -> bool:
 def _is_usual(layer: TransformerLayer) -> bool:
     attentions = [layer.attention, *([] if layer.cross_attention is None else [layer.cross_attention])]
     return type(layer) in (TransformerLayer, PostNormLayer) and layer.convolution is None and all(
-        type(one) is MultiHeadAttention and one.attention is fused_attention and "_attend" not in vars(one)
-        for one in attentions)
+        type(one) in (MultiHeadAttention, Projected) and one.attention is fused_attention
+        and "_attend" not in vars(one) for one in attentions)
 
 
 class FastEncoder:

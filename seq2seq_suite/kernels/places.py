@@ -10,7 +10,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from seq2seq_suite.common.types import States
+from seq2seq_suite.kernels import plain
 from seq2seq_suite.kernels.decoder import with_parts
+from seq2seq_suite.kernels.projections import Projected
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.decoder import TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
@@ -63,6 +65,9 @@ def put(learner: nn.Module, chosen: Mapping[str, Any]) -> None:
                 search = getattr(module, attribute)
                 search = search.args[0] if isinstance(search, partial) else search
                 setattr(module, attribute, partial(_searched, search, chosen["decoder"], chosen["linear"]))
+        if type(module) in (MultiHeadAttention, Projected):
+            one_by_one = chosen["projections"] is plain.projections
+            _become(module, MultiHeadAttention if one_by_one else Projected, "projections", chosen["projections"])
         if isinstance(module, _PRODUCTS):
             child: Any
             for child in module.children():
@@ -82,10 +87,10 @@ def _become(module: Any, kind: type[nn.Module], attribute: str, function: Callab
 
 
 def _read(encoder: TransformerEncoder, prepare: Callable[..., Any], states: States) -> States:
-    plain = copy.copy(encoder)
-    del vars(plain)["forward"]
-    ready = prepare(plain)
-    return plain.forward(states) if ready is plain else ready(states)
+    usual = copy.copy(encoder)
+    del vars(usual)["forward"]
+    ready = prepare(usual)
+    return usual.forward(states) if ready is usual else ready(states)
 
 
 def _searched(search: Callable[..., Any], prepare: Callable[..., Any], linear: Callable[..., Any], model: Any,

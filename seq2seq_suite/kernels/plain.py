@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from torch import Tensor, nn
@@ -15,6 +15,11 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     Source: Srivastava et al. 2014, in its inverted form.
     """
     return functional.dropout(x, rate)
+
+
+def projections(x: Tensor, linears: Sequence[nn.Linear]) -> Sequence[Tensor]:
+    """x (...,D) by each layer (D -> V): (...,V) of each."""
+    return [linear(x) for linear in linears]
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

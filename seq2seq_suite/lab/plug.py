@@ -107,8 +107,9 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
     Raises:
         ConfigError: there is no such slot.
     """
-    # The fast encoder and decoder go past the names of their parts, which may be replaced here.
-    components: dict[str, Function] = {seat: kernels.implementation(seat, "plain") for seat in ("encoder", "decoder")}
+    # These go past the names of a model's parts, which may be replaced here.
+    components: dict[str, Function] = {seat: kernels.implementation(seat, "plain")
+                                       for seat in ("encoder", "decoder", "projections")}
     with ExitStack() as stack:
         for name, function in (*functions.items(), *dict.fromkeys(also).items()):
             slot = SLOTS.get(name) or CHANGES.get(name)

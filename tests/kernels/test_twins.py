@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2seq_suite import kernels
 from seq2seq_suite.kernels import attention as fast_attention
@@ -14,6 +15,7 @@ from seq2seq_suite.kernels import convolution as fast_convolution
 from seq2seq_suite.kernels import linear as fast_linear
 from seq2seq_suite.kernels import output as fast_output
 from seq2seq_suite.kernels import product as fast_product
+from seq2seq_suite.kernels import projections as fast_projections
 from seq2seq_suite.model.attention import attention as plain_attention
 
 ROWS, WIDTH, SYMBOLS = 13, 8, 11
@@ -25,13 +27,13 @@ CHOSEN = torch.stack((TARGETS, TARGETS.flip(0), (TARGETS + 3) % SYMBOLS), 1)
 class Case:
     """A slot, the shapes of the tensors that its gradients are taken of, and a call of an implementation on them.
 
-    `changed` are constants of fast modules that decide how they go about it: (module, name, value).
+    `changed` are names of fast modules that decide how they go about it: (module, name, value).
     """
 
     slot: str
     shapes: tuple[tuple[int, ...], ...]
     call: Callable[..., tuple[Tensor, ...]]
-    changed: tuple[tuple[object, str, int], ...] = ()
+    changed: tuple[tuple[object, str, object], ...] = ()
 
 
 def masks() -> dict[str, Tensor | None]:
@@ -78,6 +80,22 @@ def product(function, x, weight, bias) -> tuple[Tensor, ...]:
     return function(x, weight, bias), function(x.unsqueeze(0), weight), function(x.detach(), weight, bias)
 
 
+class Given(nn.Module):
+    """A linear layer of these tensors, so that they may be leaves of a case."""
+
+    def __init__(self, weight: Tensor, bias: Tensor):
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+def projections(function, x, *weights) -> tuple[Tensor, ...]:
+    linears = [Given(*pair) for pair in zip(weights[::2], weights[1::2], strict=True)]
+    return *function(x, linears), *function(x.detach(), linears[1:])
+
+
 def linear(function, hidden, weight, bias) -> tuple[Tensor, ...]:
     return (function(weight, bias)(hidden),)
 
@@ -93,6 +111,9 @@ CASES = {
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
     "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),)),
     "product of few": Case("product", OUTPUT, product),
+    "projections": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections),
+    "projections together": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections,
+                                 ((fast_projections, "_gains", lambda x: True),)),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
     **{f"cross-entropy, {rows} rows in a chunk, smoothing {smoothing}": Case(
