@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -25,4 +26,4 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return product(x, weight, bias) if pays(x, weight) else _plain(x, weight, bias)
+    return product(x, weight, bias) if pays(x, weight, learns=torch.is_grad_enabled()) else _plain(x, weight, bias)

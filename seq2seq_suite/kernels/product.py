@@ -1,8 +1,8 @@
-"""Products of float32 matrices by oneDNN, which reaches twice the speed of PyTorch's own on AMD processors.
+"""Products of float32 matrices by oneDNN, which is faster than PyTorch's own where the weights are large.
 
-PyTorch gives them to MKL, which leaves AVX-512 of other makers' processors idle. Measured: 4,096 rows times 512 x 512
-on an EPYC with one thread 104 GFLOP/s in place of 47, an update of the tiny preset 1.13 to 1.17 times as fast; few
-rows are left to MKL, whose calls take less time.
+PyTorch gives them to MKL, which leaves AVX-512 of other makers' processors idle; but oneDNN compiles each new shape,
+for a millisecond or more. Measured: an update of `translation.yaml` at size base in float32 is 1.13 times as fast, one
+of `parsing.yaml`, tiny, 0.89 times. So small weights are left to MKL in training, and few rows always.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from torch.nn import functional
 from seq2seq_suite.kernels import torch_private
 
 _LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it gains
+_LEAST_TRAINED = 2**18  # numbers of a weight, 512 x 512; batches seldom have a shape that was compiled before
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`kernels.plain.product`, forwards and backwards."""
-    if not pays(x, weight):
+    learns = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, weight, bias))
+    if not pays(x, weight, learns=learns):
         return functional.linear(x, weight, bias)
-    if torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, weight, bias)):
-        return _Product.apply(x, weight, bias)
-    return torch_private.onednn_linear(x, weight, bias)
+    return _Product.apply(x, weight, bias) if learns else torch_private.onednn_linear(x, weight, bias)
 
 
 def fewest(weight: Tensor) -> float:
@@ -33,10 +33,11 @@ def fewest(weight: Tensor) -> float:
     return 1.0 if 2 * weight.numel() >= _LEAST_PRODUCTS else _LEAST_PRODUCTS / weight.size(0)
 
 
-def pays(x: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN multiplies x (...,D) by a weight (V,D)."""
-    return (x.numel() >= fewest(weight) and x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and
-            torch_private.has_onednn() and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
+def pays(x: Tensor, weight: Tensor, *, learns: bool = False) -> bool:
+    """Whether oneDNN multiplies x (...,D) by a weight (V,D), with or without gradients."""
+    return (x.numel() >= fewest(weight) and not (learns and weight.numel() < _LEAST_TRAINED) and x.device.type == "cpu"
+            and x.dtype == weight.dtype == torch.float32 and torch_private.has_onednn()
+            and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
 
 
 def matrix_product(left: Tensor, right: Tensor) -> Tensor:

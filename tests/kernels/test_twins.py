@@ -109,7 +109,8 @@ CASES = {
     **{f"convolution of {kernel} positions": Case("depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise)
        for kernel in (1, 3, 15)},
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
-    "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),)),
+    "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),
+                                                (fast_product, "_LEAST_TRAINED", 0))),
     "product of few": Case("product", OUTPUT, product),
     "projections": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections),
     "projections together": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections,
