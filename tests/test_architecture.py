@@ -22,7 +22,7 @@ OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 16_804, "pages": 1_456, "lab": 6_898}
+MOST_CODE = {"house": 16_835, "pages": 1_456, "lab": 6_900}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
