@@ -42,7 +42,15 @@ class Tree:
 
     def words(self) -> list[str]:
         """The words, from left to right."""
-        return [word for child in self.children for word in ((child,) if isinstance(child, str) else child.words())]
+        found: list[str] = []
+        rest: list[Tree | str] = [self]
+        while rest:
+            node = rest.pop()
+            if isinstance(node, str):
+                found.append(node)
+            else:
+                rest.extend(reversed(node.children))
+        return found
 
     def tags(self) -> list[str]:
         """The labels of the pre-terminals, from left to right."""
@@ -64,7 +72,7 @@ class Tree:
         return [*found, (first, after - 1)]
 
     def __str__(self) -> str:
-        return f"({self.label} {' '.join(str(child) for child in self.children)})"
+        return f"({self.label} {' '.join(map(str, self.children))})"
 
     def _repr_html_(self) -> str:
         """For notebooks, drawn."""

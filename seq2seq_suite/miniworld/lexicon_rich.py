@@ -14,6 +14,7 @@ character for each syllable. Names are the same in English and in German.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +39,7 @@ _CODAS = ("b", "ck", "d", "ft", "g", "ll", "lt", "m", "mp", "n", "nd", "nt", "p"
 _LAWS = {"sh": "sch", "th": "d", "ck": "ch", "ch": "k", "ea": "ei", "oo": "u", "ai": "e", "cl": "kl", "cr": "kr",
          "pl": "pfl", "st": "st", "sl": "schl", "sn": "schn", "sp": "sp", "tw": "zw", "tr": "tr", "t": "z", "d": "t",
          "p": "pf", "pr": "pr", "mp": "mpf", "ft": "ft", "x": "chs"}
+_LAW = re.compile("|".join(sorted(_LAWS, key=len, reverse=True)))
 _ENDINGS = {MASCULINE: "er", FEMININE: "y", NEUTER: "kin"}  # of the English words that a law makes German
 _GENDERS = tuple(_ENDINGS)
 _OWN_ENDINGS = ((), ("ist", "ei", "lein"), ("ling", "ung", "tum"), ("or", "ur", "gut"))  # by translator and gender
@@ -55,6 +57,7 @@ _SOUNDS = {  # without a vowel after them
     "rm": "尔姆", "rt": "尔特", "sh": "什", "st": "斯特", "t": "特", "th": "思", "x": "克斯", "c": "克",
     "f": "弗", "s": "斯", "": "",
 }
+_SYLLABLE = re.compile("([^aeiou]*)(ea|oo|ai|[aeiou]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,7 @@ class Word:
 
 def law(stem: str) -> str:
     """The German stem that the sound laws make of an English one, from left to right, the longest match first."""
-    changed, at = "", 0
-    while at < len(stem):
-        found = next((sound for sound in (stem[at:at + 2], stem[at]) if sound in _LAWS), stem[at])
-        changed += _LAWS.get(found, found)
-        at += len(found)
-    return changed
+    return _LAW.sub(lambda found: _LAWS[found[0]], stem)
 
 
 @cache
@@ -155,23 +153,20 @@ def sounds(stem: str) -> str:
     >>> sounds("blackta")
     '布拉克塔'
     """
-    transcription, at = "", 0
-    while at < len(stem):
-        vowel = next((v for v in (stem[at:at + 2], stem[at]) if v in _VOWELS), "")
-        if vowel:  # one without a sound before it, as no stem has
-            transcription, at = transcription + "阿", at + len(vowel)
-            continue
-        end = next((i for i in range(at, len(stem)) if stem[i] in "aeiou"), len(stem))
-        consonants = stem[at:end]
-        if end == len(stem):
-            return transcription + _SOUNDS[consonants]
-        first = next(sound for sound in (consonants[-2:], consonants[-1]) if sound in _SYLLABLES)
-        before = consonants[:-len(first)]
-        vowel = next(v for v in (stem[end:end + 2], stem[end]) if v in _VOWELS)
-        transcription += _SOUNDS[before] if before in _SOUNDS else "".join(_SOUNDS.get(sound, "") for sound in before)
-        transcription += _SYLLABLES[first][_VOWELS.index(vowel)]
-        at = end + len(vowel)
-    return transcription
+    return "".join(_transcribed(*found) for found in _SYLLABLE.findall(stem))
+
+
+@cache
+def _transcribed(consonants: str, vowel: str) -> str:
+    """The characters of a vowel, if there is one, and of the consonants before it."""
+    if not vowel:
+        return _SOUNDS[consonants]
+    if not consonants:  # as in no stem
+        return "阿"
+    first = next(sound for sound in (consonants[-2:], consonants[-1]) if sound in _SYLLABLES)
+    before = consonants[:-len(first)]
+    written = _SOUNDS[before] if before in _SOUNDS else "".join(_SOUNDS.get(sound, "") for sound in before)
+    return written + _SYLLABLES[first][_VOWELS.index(vowel)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +208,14 @@ def _draw(kind: str) -> _Drawn:
         own, gender, own_gender = _word(rng), pick(rng, _GENDERS), pick(rng, _GENDERS)
         english = stem + _ENDINGS[gender]
         german, other = _german(law(stem), gender), _german(law(own), own_gender)
-        forms = {english, english + "s", english[:-1] + "ies", *_forms(german), *_forms(other), sounds(stem)}
-        if _forms(german) & _forms(other) or forms & _TAKEN or sounds(stem) == sounds(own) or sounds(own) in _TAKEN:
+        forms = {english, english + "s", english[:-1] + "ies", *_forms(german), *_forms(other)}
+        if _forms(german) & _forms(other) or forms & _TAKEN:
             continue
-        _TAKEN.update(forms, (sounds(own),))
-        return _Drawn(kind, stem, gender, law(own), own_gender, rng.random(), sounds(stem), sounds(own))
+        spoken, own_spoken = sounds(stem), sounds(own)
+        if spoken == own_spoken or spoken in _TAKEN or own_spoken in _TAKEN:
+            continue
+        _TAKEN.update(forms, (spoken, own_spoken))
+        return _Drawn(kind, stem, gender, law(own), own_gender, rng.random(), spoken, own_spoken)
 
 
 def _german(stem: str, gender: str) -> Noun:

@@ -48,9 +48,10 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
                 row: dict[str, Any] = {"tree": str(tree), "sites": []}
                 if site:
                     row["sites"] = [[site.begin, site.end, site.verb]]
-                    other = english(other_reading(scene))
-                    if (site.verb > 0.5) != (scene.events[0].instrument is not None) and other.words() == tree.words():
-                        row["oracle"] = str(other)
+                    if (site.verb > 0.5) != (scene.events[0].instrument is not None):
+                        other = english(other_reading(scene))
+                        if other.words() == tree.words():
+                            row["oracle"] = str(other)
                 yield row
         case "tags":
             for _, tree, _ in rich_scenes(split, world, sizes=sizes):
