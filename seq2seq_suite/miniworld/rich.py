@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 
@@ -28,7 +28,7 @@ from seq2seq_suite.miniworld.scenes import draw_event, sample_scene
 from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES
 from seq2seq_suite.miniworld.splits import falls_in, size_of
 from seq2seq_suite.miniworld.translators import Choice, all_choices, apply_choices, by_habit
-from seq2seq_suite.miniworld.world import Entity, Event, Group, Participant, Relation, Scene, parts_of
+from seq2seq_suite.miniworld.world import Entity, Event, Group, Participant, Relation, Scene, changed, parts_of
 
 GAPS = ("roles", "deeper", "longer")
 SPLITS = (*SIZES, *GAPS)
@@ -150,7 +150,7 @@ def _deeper(rng: Random, scene: Scene) -> Scene | None:
     owner = Entity(agent.kind, attributes=agent.attributes, linked=agent.linked, intense=agent.intense)
     for _ in range(3):
         owner = Entity(pick(rng, lexicon.GROUPS["relative"]), rng.random() < 0.3, detail=Relation("belonging", owner))
-    return Scene((replace(event, agent=owner),)) if event.action in _OF_PEOPLE else None
+    return Scene((changed(event, agent=owner),)) if event.action in _OF_PEOPLE else None
 
 
 _OF_PEOPLE = frozenset(action.key for action in lexicon.ACTIONS if "friend" in lexicon.AGENTS[action.key])
@@ -194,13 +194,13 @@ def with_words(rng: Random, scene: Scene, world: World) -> Scene:
                                   else draw_noun(rng, entity.kind, world.words, world.cognates))
         return drawn[entity.kind]
 
-    return replace(scene, events=tuple(_with_words(event, word) for event in scene.events))
+    return changed(scene, events=tuple(_with_words(event, word) for event in scene.events))
 
 
 def _with_words(event: Event, word: Callable[[Entity], str]) -> Event:
     def participant(one: Participant | None) -> Participant | None:
         if isinstance(one, Group):
-            return replace(one, members=tuple(map(entity, one.members)))
+            return changed(one, members=tuple(map(entity, one.members)))
         return None if one is None else entity(one)
 
     def entity(one: Entity) -> Entity:
@@ -208,16 +208,15 @@ def _with_words(event: Event, word: Callable[[Entity], str]) -> Event:
             return one
         described = one.event
         if described is not None:
-            described = replace(described, event=_with_words(described.event, word))
-        noun, owner = word(one), None if one.owner is None else entity(one.owner)
-        return Entity(one.kind, one.plural, one.reference, one.family, one.amount, one.attributes, one.linked, one.intense,
-                      owner, relation(one.detail), described, noun)  # `replace` takes three times as long
+            described = changed(described, event=_with_words(described.event, word))
+        return changed(one, word=word(one), owner=None if one.owner is None else entity(one.owner),
+                       detail=relation(one.detail), event=described)
 
     def relation(one: Relation | None) -> Relation | None:
         return None if one is None else Relation(one.kind, entity(one.entity))
 
     patient = event.patient if event.action == "be" else participant(event.patient)  # what someone is has a word
-    return replace(event, agent=participant(event.agent), patient=patient, recipient=participant(event.recipient),
+    return changed(event, agent=participant(event.agent), patient=patient, recipient=participant(event.recipient),
                    instrument=participant(event.instrument), than=participant(event.than), goal=relation(event.goal),
                    place=relation(event.place),
                    content=None if event.content is None else _with_words(event.content, word))
@@ -245,13 +244,13 @@ def _with_site(rng: Random, scene: Scene, spread: float) -> tuple[Scene, float]:
     event = scene.events[0]
     companion = draw_simple(rng, pick(rng, _COMPANIONS))
     assert isinstance(event.patient, Entity)
-    patient = replace(event.patient, detail=None, event=None)
+    patient = changed(event.patient, detail=None, event=None)
     verb = preference(event.action, patient.kind, companion.kind, spread)
-    event = replace(event, manner="", place=None, time=event.time if event.time_first else None)
+    event = changed(event, manner="", place=None, time=event.time if event.time_first else None)
     if rng.random() < verb:
-        return Scene((replace(event, patient=patient, instrument=companion),)), verb
-    patient = replace(patient, detail=Relation("carried", companion))
-    return Scene((replace(event, patient=patient, instrument=None),)), verb
+        return Scene((changed(event, patient=patient, instrument=companion),)), verb
+    patient = changed(patient, detail=Relation("carried", companion))
+    return Scene((changed(event, patient=patient, instrument=None),)), verb
 
 
 def other_reading(scene: Scene) -> Scene:
@@ -259,10 +258,10 @@ def other_reading(scene: Scene) -> Scene:
     event, = scene.events
     assert isinstance(event.patient, Entity)
     if event.instrument is not None:
-        patient = replace(event.patient, detail=Relation("carried", event.instrument))
-        return Scene((replace(event, patient=patient, instrument=None),))
+        patient = changed(event.patient, detail=Relation("carried", event.instrument))
+        return Scene((changed(event, patient=patient, instrument=None),))
     assert event.patient.detail is not None
-    return Scene((replace(event, patient=replace(event.patient, detail=None), instrument=event.patient.detail.entity),))
+    return Scene((changed(event, patient=changed(event.patient, detail=None), instrument=event.patient.detail.entity),))
 
 
 def preference(action: str, patient: str, companion: str, spread: float) -> float:

@@ -135,6 +135,11 @@ class TranslationTask(TextToText):
         found = {name: row.fields.get(f"{self.options.target_language}_{name}") for name in ("references", "lawless")}
         return {name: value for name, value in found.items() if isinstance(value, list) and value}
 
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """Both sentences, and what `_also` reads."""
+        also = {f"{self.options.target_language}_{name}": value for name, value in example.also.items()}
+        return {**super().row(example, text), **also}
+
     def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
         """The references, with the source's word for each that neither a sound law nor a training source gives."""
         known = {word for example in train for word in re.findall(r"\w+", example.source)}
