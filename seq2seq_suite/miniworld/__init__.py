@@ -29,10 +29,10 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "trees": _SCENES, "translations": _SCENES, "speech": _SCENES, "topics": _SCENES,
     "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
     "pictures": ("train", "validation", "test"), "tags": _SCENES,
-    "summaries": ("train", "validation", "test", "longer")}
+    "summaries": ("train", "validation", "test", "longer"), "semantic_roles": _SCENES}
 # The rich world's further splits, which ask for what training lacks.
 GAPS: dict[str, tuple[str, ...]] = dict.fromkeys(("trees", "translations", "tags"), ("roles", "deeper", "longer"))
-GAPS["topics"] = ("roles",)
+GAPS |= {"topics": ("roles",), "semantic_roles": ("roles", "deeper")}
 TEXTS = VIEWS.keys() - {"speech", "pictures"}  # views whose rows are texts alone
 
 
@@ -51,6 +51,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
             pictures       image, objects: {bbox, categories}
             tags           words, tags: those of `trees`, without their brackets
             summaries      text, summary: a story, and where its people are at the end
+            semantic_roles words, tags: who does what to whom in a sentence of one event, as spans in BIO
         split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
         size: how many rows; 0 for the view's own number.
         languages: of translations, those that are wanted beside English; empty for all.
@@ -61,6 +62,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
                            de_lawless: nouns that cannot be translated without having been seen, their English and
                            their German forms
             topics         true: the labels without an annotator's mistakes
+            semantic_roles oracle: the tags of the likelier reading, where that is another
 
     Raises:
         DataError: there is no such view or split.
@@ -180,6 +182,12 @@ def _tags(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
     return ({"words": tree.words(), "tags": tree.tags()} for _, tree in scenes_with_trees(split, sizes=sizes))
 
 
+def _semantic_roles(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.rich_views import rows
+
+    return rows("semantic_roles", split, rich_world(), sizes, ())
+
+
 def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
     from seq2seq_suite.miniworld.stories import summaries
 
@@ -188,4 +196,5 @@ def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 _GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
     "trees": _trees, "speech": _speech, "topics": _topics, "questions": _questions,
-    "stories": story_rows, "pictures": _pictures, "tags": _tags, "summaries": _summaries}
+    "stories": story_rows, "pictures": _pictures, "tags": _tags, "summaries": _summaries,
+    "semantic_roles": _semantic_roles}

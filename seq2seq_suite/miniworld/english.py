@@ -35,6 +35,9 @@ TAGS = ("DT", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "VB", "VBZ", "VBP", "VBD",
         "WP", "WDT", "WRB", "PRP", "PRP$", "POS", "RB", "RP", "EX", ".", ",")
 
 
+STATES = ("be", "exist")  # actions without semantic roles
+
+
 def english(scene: Scene) -> Tree:
     """The sentence for a scene with its brackets.
 
@@ -172,37 +175,67 @@ def _state(event: Event) -> list[Tree]:
 
 def _after_verb(event: Event, gap: str) -> list[Tree]:
     """Particle, objects, and where, how, with what and when."""
+    return [phrase for _, phrase in _complements(event, gap)]
+
+
+def _complements(event: Event, gap: str = "") -> list[tuple[str, Tree]]:
+    """What follows the verb, each phrase with its semantic role; the role is empty for particles and adverbs."""
     passive = event.about == "patient"
-    objects: list[Tree] = []
+    objects: list[tuple[str, Tree]] = []
     if event.patient is not None and not passive and gap != "patient":
-        objects.append(_np(event.patient))
+        objects.append(("PATIENT", _np(event.patient)))
     if event.recipient is not None:
         recipient = _np(event.recipient)
         if event.new == "theme" and objects:
-            objects.insert(0, recipient)
+            objects.insert(0, ("RECIPIENT", recipient))
         else:
-            objects.append(Tree("PP", (leaf("TO", "to"), recipient)))
+            objects.append(("RECIPIENT", Tree("PP", (leaf("TO", "to"), recipient))))
     particle = VERBS[event.action].particle
     if particle:
-        phrase = Tree("PRT", (leaf("RP", particle),))
-        short = objects and (length(objects[0]) == 1 or (event.new == "recipient" and length(objects[0]) <= 3))
-        objects.insert(1 if short else 0, phrase)
+        short = objects and length(objects[0][1]) <= (3 if event.new == "recipient" else 1)
+        objects.insert(1 if short else 0, ("", Tree("PRT", (leaf("RP", particle),))))
     if passive:
-        objects.append(Tree("PP", (leaf("IN", "by"), _np(event.agent))))
+        objects.append(("AGENT", Tree("PP", (leaf("IN", "by"), _np(event.agent)))))
     rest = objects
     if event.goal is not None:
-        rest.append(_pp(event.goal))
+        rest.append(("GOAL", _pp(event.goal)))
     if event.content is not None:
-        rest.append(_content(event.action, event.content))
+        rest.append(("TOPIC", _content(event.action, event.content)))
     if event.manner:
-        rest.append(_adverb(event.manner))
+        rest.append(("", _adverb(event.manner)))
     if event.instrument is not None:
-        rest.append(Tree("PP", (leaf("IN", "with"), _np(event.instrument))))
+        rest.append(("INSTRUMENT", Tree("PP", (leaf("IN", "with"), _np(event.instrument)))))
     if event.place is not None:
-        rest.append(_pp(event.place))
+        rest.append(("PLACE", _pp(event.place)))
     if event.time is not None and not event.time_first:
-        rest.append(_time(event.time))
+        rest.append(("TIME", _time(event.time)))
     return rest
+
+
+def semantic_roles(event: Event) -> list[str]:
+    """The semantic roles in the sentence of one event, in the scheme BIO: a tag for each word of `english`'s tree.
+
+    A role's phrase has its preposition and whatever describes it. States have none.
+
+    >>> dog, anna = Entity("dog"), Entity("anna", reference="named")
+    >>> semantic_roles(Event("see", agent=anna, patient=dog))
+    ['B-AGENT', 'O', 'B-PATIENT', 'I-PATIENT', 'O']
+    >>> semantic_roles(Event("see", agent=anna, patient=dog, about="patient"))
+    ['B-PATIENT', 'I-PATIENT', 'O', 'O', 'B-AGENT', 'I-AGENT', 'O']
+    """
+    *before, phrase = _clause_parts(event)
+    if event.action in STATES:
+        return ["O"] * (sum(map(length, (*before, phrase))) + 1)
+    first = 2 * (event.time is not None and event.time_first)  # a time and its comma
+    names = [""] * len(before)
+    names[first] = "PATIENT" if event.about == "patient" else "AGENT"
+    if first:
+        names[0] = "TIME"
+    after = _complements(event)
+    verb = length(phrase) - sum(length(one) for _, one in after)
+    spans = [*zip(names, map(length, before), strict=True), ("", verb), *((role, length(one)) for role, one in after),
+             ("", 1)]
+    return [f"{'I' if at else 'B'}-{role}" if role else "O" for role, words in spans for at in range(words)]
 
 
 @cache

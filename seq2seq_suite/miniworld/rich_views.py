@@ -6,15 +6,18 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import Any
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld import picture_row, question_row, story_rows
 from seq2seq_suite.miniworld.chinese import chinese
-from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.english import STATES, english, semantic_roles
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.held_out import is_new_combination
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_name, draw_noun, noun
 from seq2seq_suite.miniworld.parts import pick
 from seq2seq_suite.miniworld.pictures import pictures
 from seq2seq_suite.miniworld.rich import (
+    GAPS,
+    Site,
     World,
     all_translations,
     annotated,
@@ -25,6 +28,7 @@ from seq2seq_suite.miniworld.rich import (
     rich_scenes,
     with_words,
 )
+from seq2seq_suite.miniworld.sentences import SIZES as SENTENCES_OF
 from seq2seq_suite.miniworld.speech import in_rooms
 from seq2seq_suite.miniworld.splits import size_of
 from seq2seq_suite.miniworld.stories import COLOURS, Cast, questions, summaries
@@ -37,6 +41,7 @@ from seq2seq_suite.miniworld.world import Entity, Scene, parts_of
 TRANSLATE: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese}
 NAMES = "ABCD"  # of the translators, in a source that names its translator
 _PAIRS = {"train": 20_000}
+LARGEST = 10**7  # sentences of a split
 
 
 def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: Collection[str]
@@ -48,14 +53,14 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
                 row: dict[str, Any] = {"tree": str(tree), "sites": []}
                 if site:
                     row["sites"] = [[site.begin, site.end, site.verb]]
-                    if (site.verb > 0.5) != (scene.events[0].instrument is not None):
-                        other = english(other_reading(scene))
-                        if other.words() == tree.words():
-                            row["oracle"] = str(other)
+                    if likelier := _likelier(scene, tree, site):
+                        row["oracle"] = str(english(likelier))
                 yield row
         case "tags":
             for _, tree, _ in rich_scenes(split, world, sizes=sizes):
                 yield {"words": tree.words(), "tags": tree.tags()}
+        case "semantic_roles":
+            yield from _semantic_roles(split, world, sizes)
         case "topics":
             yield from _topics(split, world, sizes)
         case "translations":
@@ -99,6 +104,28 @@ def _different(draw: Callable[[], str], number: int) -> tuple[str, ...]:
     while len(found) < number:
         found[draw()] = None
     return tuple(found)
+
+
+def _likelier(scene: Scene, tree: Tree, site: Site) -> Scene | None:
+    """The other reading of a sentence with a doubtful phrase, if it is the likelier one and has the same words."""
+    if (site.verb > 0.5) == (scene.events[0].instrument is not None):
+        return None
+    other = other_reading(scene)
+    return other if english(other).words() == tree.words() else None
+
+
+def _semantic_roles(split: str, world: World, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Sentences of one event that are no statements of what something is."""
+    size, found = size_of(split, SENTENCES_OF | dict.fromkeys(GAPS, SENTENCES_OF["test"]), sizes), 0
+    for scene, tree, site in rich_scenes(split, world, sizes={split: LARGEST}):
+        if found == size:
+            return
+        if len(scene.events) > 1 or scene.events[0].action in STATES:
+            continue
+        found += 1
+        row = {"words": tree.words(), "tags": semantic_roles(scene.events[0])}
+        likelier = site and _likelier(scene, tree, site)
+        yield row | ({"oracle": semantic_roles(likelier.events[0])} if likelier else {})
 
 
 def _translations(split: str, world: World, sizes: dict[str, int], languages: Collection[str]

@@ -11,7 +11,7 @@ from seq2seq_suite.options.section import LARGEST, Section, ShareOrNone, refuse_
 Translators = Annotated[int, Field(ge=1, le=4)]
 Nouns = Annotated[int, Field(ge=0, le=4000)]
 Logits = Annotated[float, Field(ge=0.0, le=LARGEST)]
-_SENTENCES = ("trees", "tags", "translations", "speech")
+_SENTENCES = ("trees", "tags", "translations", "speech", "semantic_roles")
 _WITH_WORDS = (*_SENTENCES, "topics", "questions", "stories", "summaries")
 KNOBS = {  # knob -> the views that it changes
     "words": _WITH_WORDS, "cognates": _WITH_WORDS, "ambiguity": ("translations",), "ambiguity_skew": ("translations",),

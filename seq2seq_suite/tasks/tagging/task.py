@@ -132,7 +132,9 @@ class TaggingTask(Task[Words, TagRow]):
                             remedy="set tagging.tags_column to a column that is filled in, or remove the row")
         if self.options.spans:
             scheme_of([(values[1], place)])
-        return Example(self.source.check(values[0], place), tuple(values[1]), row.origin)
+        likelier = row.fields.get("oracle")
+        return Example(self.source.check(values[0], place), tuple(values[1]), row.origin,
+                       also={"oracle": tuple(likelier)} if likelier else {})
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
         """The word that each tag belongs to, the sentinel for END."""
