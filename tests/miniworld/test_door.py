@@ -10,7 +10,8 @@ from seq2seq_suite.miniworld import VIEWS, rows
 COLUMNS = {"trees": {"tree"}, "translations": {"en", "de", "zh"}, "topics": {"text", "labels"},
            "speech": {"audio", "text", "translation", "de", "zh", "speaker"},
            "questions": {"question", "context", "answer", "type"}, "stories": {"text"},
-           "pictures": {"image", "objects"}, "tags": {"words", "tags"}, "summaries": {"text", "summary"}}
+           "pictures": {"image", "objects"}, "tags": {"words", "tags"}, "summaries": {"text", "summary"},
+           "semantic_roles": {"words", "tags"}}
 
 
 def test_every_view_has_its_columns():

@@ -14,7 +14,7 @@ import pytest
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import VIEWS, rows, splits_of
 from seq2seq_suite.miniworld.chinese import chinese
-from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.english import english, semantic_roles
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.lexicon_german import NOUNS as GERMAN
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_noun, law, noun, weights
@@ -241,3 +241,28 @@ def test_a_room_adds_echo_and_another_voice_the_same_each_time():
     assert 0.05 < np.square(wet - dry).mean() / np.square(dry).mean() < 1.0  # the echo, and hardly any other voice
     louder = replace(said, other_level=0.0).samples()[0]
     assert np.square(louder - wet).mean() == pytest.approx(np.square(dry).mean(), rel=1.0)
+
+
+def test_semantic_roles_are_phrases_of_the_tree():
+    world = World(words=500, attachment=3.0)
+    for scene, tree, _ in rich_scenes("test", world, sizes={"test": 300}):
+        if len(scene.events) > 1:
+            continue
+        tags = semantic_roles(scene.events[0])
+        assert len(tags) == len(tree.words())
+        phrases = {(first, last + 1) for first, last in tree.spans()} | {
+            (at, at + 1) for at in range(len(tags))}  # adverbs of time are single words
+        spans = [(at, next((end for end in range(at + 1, len(tags)) if not tags[end].startswith("I-")), len(tags)))
+                 for at, tag in enumerate(tags) if tag.startswith("B-")]
+        assert set(spans) <= phrases, (tree, tags)
+        assert all(tags[begin][2:] == tags[at][2:] for begin, end in spans for at in range(begin, end))
+
+
+def test_the_likelier_roles_give_a_doubtful_phrase_to_the_other_side():
+    asked = list(rows("semantic_roles", "test", size=300, world=World(attachment=1.0)))
+    likelier = [row for row in asked if "oracle" in row]
+    assert 20 < len(likelier) < 60  # half of 300 have a doubtful phrase, a quarter of these the less likely reading
+    for row in likelier:
+        changed = [at for at, (tag, other) in enumerate(zip(row["tags"], row["oracle"], strict=True)) if tag != other]
+        assert row["words"][changed[0]] == "with" and changed == list(range(changed[0], len(row["words"]) - 1))
+        assert {row["tags"][changed[0]], row["oracle"][changed[0]]} == {"B-INSTRUMENT", "I-PATIENT"}
