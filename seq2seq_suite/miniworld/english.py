@@ -60,13 +60,13 @@ def english(scene: Scene) -> Tree:
     """
     first = scene.events[0]
     if len(scene.events) == 1:
-        parts = _clause_parts(first)
+        parts = clause_parts(first)
     elif scene.link == "and" and first.agent is not None and first.agent == scene.events[1].agent:
         parts = _told_in_one_breath(first, scene.events[1])
     elif scene.link in ("and", "but"):
         parts = [_clause(first), leaf(",", ","), leaf("CC", scene.link), _clause(scene.events[1])]
     else:
-        parts = _clause_parts(first)
+        parts = clause_parts(first)
         linked = _subordinate(scene.link, scene.events[1])
         if scene.second_first:
             parts = [linked, leaf(",", ","), *parts]
@@ -81,10 +81,10 @@ def _subject(event: Event) -> Participant | None:
 
 
 def _clause(event: Event) -> Tree:
-    return Tree("S", tuple(_clause_parts(event)))
+    return Tree("S", tuple(clause_parts(event)))
 
 
-def _clause_parts(event: Event) -> list[Tree]:
+def clause_parts(event: Event) -> list[Tree]:
     """The children of an S, without the full stop; the verb phrase comes last."""
     parts: list[Tree] = []
     if event.time is not None and event.time_first:
@@ -175,10 +175,10 @@ def _state(event: Event) -> list[Tree]:
 
 def _after_verb(event: Event, gap: str) -> list[Tree]:
     """Particle, objects, and where, how, with what and when."""
-    return [phrase for _, phrase in _complements(event, gap)]
+    return [phrase for _, phrase in complements(event, gap)]
 
 
-def _complements(event: Event, gap: str = "") -> list[tuple[str, Tree]]:
+def complements(event: Event, gap: str = "") -> list[tuple[str, Tree]]:
     """What follows the verb, each phrase with its semantic role; the role is empty for particles and adverbs."""
     passive = event.about == "patient"
     objects: list[tuple[str, Tree]] = []
@@ -210,32 +210,6 @@ def _complements(event: Event, gap: str = "") -> list[tuple[str, Tree]]:
     if event.time is not None and not event.time_first:
         rest.append(("TIME", _time(event.time)))
     return rest
-
-
-def semantic_roles(event: Event) -> list[str]:
-    """The semantic roles in the sentence of one event, in the scheme BIO: a tag for each word of `english`'s tree.
-
-    A role's phrase has its preposition and whatever describes it. States have none.
-
-    >>> dog, anna = Entity("dog"), Entity("anna", reference="named")
-    >>> semantic_roles(Event("see", agent=anna, patient=dog))
-    ['B-AGENT', 'O', 'B-PATIENT', 'I-PATIENT', 'O']
-    >>> semantic_roles(Event("see", agent=anna, patient=dog, about="patient"))
-    ['B-PATIENT', 'I-PATIENT', 'O', 'O', 'B-AGENT', 'I-AGENT', 'O']
-    """
-    *before, phrase = _clause_parts(event)
-    if event.action in STATES:
-        return ["O"] * (sum(map(length, (*before, phrase))) + 1)
-    first = 2 * (event.time is not None and event.time_first)  # a time and its comma
-    names = [""] * len(before)
-    names[first] = "PATIENT" if event.about == "patient" else "AGENT"
-    if first:
-        names[0] = "TIME"
-    after = _complements(event)
-    verb = length(phrase) - sum(length(one) for _, one in after)
-    spans = [*zip(names, map(length, before), strict=True), ("", verb), *((role, length(one)) for role, one in after),
-             ("", 1)]
-    return [f"{'I' if at else 'B'}-{role}" if role else "O" for role, words in spans for at in range(words)]
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld import picture_row, question_row, story_rows
 from seq2seq_suite.miniworld.chinese import chinese
-from seq2seq_suite.miniworld.english import STATES, english, semantic_roles
+from seq2seq_suite.miniworld.english import STATES, english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.held_out import is_new_combination
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_name, draw_noun, noun
@@ -28,6 +28,7 @@ from seq2seq_suite.miniworld.rich import (
     rich_scenes,
     with_words,
 )
+from seq2seq_suite.miniworld.semantic_roles import semantic_roles
 from seq2seq_suite.miniworld.sentences import SIZES as SENTENCES_OF
 from seq2seq_suite.miniworld.speech import in_rooms
 from seq2seq_suite.miniworld.splits import size_of

@@ -14,7 +14,7 @@ import pytest
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import VIEWS, rows, splits_of
 from seq2seq_suite.miniworld.chinese import chinese
-from seq2seq_suite.miniworld.english import english, semantic_roles
+from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.lexicon_german import NOUNS as GERMAN
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_noun, law, noun, weights
@@ -28,6 +28,7 @@ from seq2seq_suite.miniworld.rich import (
     has_role_gap,
     rich_scenes,
 )
+from seq2seq_suite.miniworld.semantic_roles import semantic_roles
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.miniworld.speech import InRoom, Spoken
 from seq2seq_suite.miniworld.topics import LABELS
