@@ -78,6 +78,7 @@ _USES = (
     Use(("search.drafter",), "backbone.decoder", "transformer", "transformer".__eq__),
     Use(("search.drafter",), "strategy.ctc_weight", "above 0, so that there is a CTC head", lambda weight: weight > 0.0,
         lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
+    among(("search.threshold",), "search.order", "left", "any"),
     among(("backbone.norm_warmup",), "backbone.norm", "power"),
     Use(("training.compile",), "training.shard", "false", lambda shard: not shard),
     # What step.cpp does not know.

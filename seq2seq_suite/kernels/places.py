@@ -23,13 +23,15 @@ from seq2seq_suite.model.variants.conformer import Convolution
 from seq2seq_suite.search.ensemble import Ensemble
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.blocks import Blocks
 from seq2seq_suite.strategies.boxes import Boxes
 
 # Attributes that hold a slot's plain function.
 _FUNCTIONS = ((MultiHeadAttention, "attention", "attention"), (Convolution, "convolve", "depthwise"),
               (OutputLayer, "sum_cross_entropy", "cross_entropy"), (OutputLayer, "pick_log_probs", "gather_log_probs"),
               (Autoregressive, "greedy", "greedy"), (Autoregressive, "beam", "beam"))
-_SEARCHES = ((Autoregressive, "greedy"), (Autoregressive, "beam"), (Assisted, "drafted"), (Boxes, "write"))
+_SEARCHES = ((Autoregressive, "greedy"), (Autoregressive, "beam"), (Assisted, "drafted"), (Boxes, "write"),
+             (Blocks, "write"), (Blocks, "verify"))
 _PRODUCTS = (MultiHeadAttention, FeedForward, Convolution)  # their linear layers take most of the time
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -14,6 +14,7 @@ from seq2seq_suite.common.user_code import blaming, load_code
 from seq2seq_suite.options.section import (
     Code,
     Few,
+    FewOrNone,
     NotNegative,
     Positive,
     PositiveFloat,
@@ -47,6 +48,10 @@ class Search(Section):
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
     iterations: Few = 10  # of strategy mask_predict
+    block: FewOrNone = 0  # of strategy blocks: symbols of a block; 0: as trained; 1: greedy search
+    order: Literal["left", "any", "verified"] = "left"  # of a block's symbols; verified: drafts that are checked, and
+    # outputs those of greedy search
+    threshold: ShareOrNone = 0.9  # probability from which a pass writes further symbols of a block
     drafter: str = ""  # proposes outputs that greedy search only verifies: the directory of a smaller or parallel run,
     # or ctc for the encoder's own CTC head (speech); same outputs, faster for single sentences
     compile: bool = False  # compiled steps of greedy and beam search: on a CPU in C++, twice as fast, built

@@ -226,6 +226,44 @@ class DagOptions(AgreementOptions):
     factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
 
 
+class BlocksOptions(WithSource):
+    """Blocks from left to right, the symbols of each in any order (block diffusion)."""
+
+    needs: ClassVar[tuple[Need, ...]] = (
+        NO_WINDOW,
+        Need("backbone.decoder", "transformer".__eq__, "predicts the symbols of a block together",
+             "backbone.decoder=transformer"),
+        Need("backbone.positions", lambda kind: kind not in ("rotary", "alibi"), "reads two copies of the target side "
+             "by side, whose distances are not those of their symbols", "backbone.positions=sinusoidal"),
+        Need("backbone.decoder_steps", (1).__eq__, "reads two copies of the target side by side, of which each step "
+             "would number the columns", "backbone.decoder_steps=1"))
+    of_places: ClassVar[dict[str, tuple[str, ...]]] = {  # of labels
+        "head": ("none",), "decision": ("best",), "order": ("frequency", "given")}
+    kind: Literal["blocks"] = "blocks"
+    label_smoothing: Fraction = 0.1  # probability spread over all symbols
+    block: Few = 4  # symbols of a block; 1 is left to right
+    blocks: tuple[Few, ...] = ()  # lengths, of which each batch of the training draws one; none: always `block`
+    joint: NotNegativeFloat = 1.0  # weight of the left-to-right loss, which search.order verified needs
+    weighting: Literal["bound", "none"] = "bound"  # of hidden symbols: block / those hidden in it, as the bound on the
+    # log-likelihood has it; or all alike
+    tail: Literal["end", "none"] = "end"  # what is learned behind END in its block: END again, or nothing
+
+    def check(self, config: Any) -> None:
+        """Labels have a place each, and blocks need room behind the longest output."""
+        super().check(config)
+        if config.target == "labels":
+            for key, allowed in self.of_places.items():
+                if (value := getattr(config.options, key)) not in allowed:
+                    raise ValueError(f"strategy.kind blocks gives each label a place, which multilabel.{key} {value} "
+                                     f"does not: set multilabel.{key}={allowed[0]}")
+        most, options = max(self.block, *self.blocks, config.search.block), config.options
+        read = options.source_positions(config) if config.backbone.encoder == "none" and options.numbered else 0
+        needed = read + options.target_symbols(config) + 2 * most
+        if needed > config.backbone.max_positions:
+            raise ValueError(f"blocks of {most} symbols need 2 * {most} positions more than the longest output, "
+                             f"{needed} in all, but backbone.max_positions is {config.backbone.max_positions}")
+
+
 class SlotsOptions(StrategyOptions):
     """All objects of a picture in parallel, each by one of many slots on a grid over it (detection)."""
 

@@ -25,6 +25,7 @@ KINDS = {
     "cut_at_end": ("parallel.cut_at_end.CutAtEnd",),
     "ctc": ("parallel.ctc.Ctc",),
     "dag": ("parallel.dag.Dag",),
+    "blocks": ("blocks.Blocks", "block_language_model.BlockLanguageModel"),
     "slots": ("slots.Slots",),
 }
 __getattr__, __dir__ = exports(__name__, {"Learner": "learner", "Strategy": "base"} | {

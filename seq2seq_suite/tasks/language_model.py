@@ -62,10 +62,14 @@ class LanguageModelOptions(TaskOptions):
                 or backbone.encoder_steps > 1):
             raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
                              "backbone.encoder_steps alone")
-        longest = self.window + config.search.max_length_extra + 1
+        longest = self.target_symbols(config)
         if longest > backbone.max_positions:
             raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
                              f"search.max_length_extra + 1), but backbone.max_positions is {backbone.max_positions}")
+
+    def target_symbols(self, config: Any) -> int:
+        """A text, what continues it, and END."""
+        return self.window + config.search.max_length_extra + 1
 
 
 class Nothing(Source):

@@ -259,7 +259,7 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert "expected: a number" in error_of("task: translation\n", "strategy.label_smoothing=abc")
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
     assert "ctc writes text; the outputs of task parsing are structures: choose strategy.kind autoregressive, " \
-        "length_head, mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")
+        "length_head, mask_predict, cut_at_end or blocks" in error_of("task: parsing\n", "strategy.kind=ctc")
     assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
     assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",
                                                         "multilabel.order=free")
