@@ -32,11 +32,13 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         ends = bounds.get(split, {}).get(name)
         return figure(splits[split].get(name)) + (f" ({span(*ends)})" if ends else "")
 
+    likelihood = summary.get("likelihood") or {}
     limits = {f"without learning: {summary.get('primary_metric', '')}": summary.get("baseline") or {},
               "best possible": summary.get("ceiling") or {}}
     print_table(("metric", *splits), [
         *((name, *(cell(name, split) for split in splits)) for name in metrics),
-        *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found)])
+        *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found),
+        *([("nats per symbol", *(_nats(likelihood.get(split)) for split in splits))] if likelihood else [])])
     if summary.get("signature"):
         print(summary["signature"])
     if any(bounds.values()):
@@ -45,6 +47,19 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     known = [counted(round(summary[name]), word) for name, word in costs.items() if summary.get(name) is not None]
     if known:
         print(", ".join(known))
+
+
+def _nats(found: Mapping[str, Any] | None) -> str:
+    """A likelihood as `summary.json` has it.
+
+    >>> _nats({"nats_per_symbol": 0.2371}), _nats({"nats_per_symbol": 0.842, "interval": [0.835, 0.849]}), _nats(None)
+    ('0.237', 'at most 0.842 (0.835 to 0.849)', '')
+    """
+    if not found:
+        return ""
+    value = f"{found['nats_per_symbol']:.3f}"
+    ends = " to ".join(f"{end:.3f}" for end in found.get("interval", ()))
+    return f"at most {value} ({ends})" if ends else value
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
