@@ -67,9 +67,9 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     Returns:
         `kind` of the strategy and `milliseconds`, the whole time with the encoder's. If the strategy has them:
         `passes`, each with `milliseconds` from the beginning to its end, `symbols` and `written`, which of them are new
-        (left to right a pass has the one new symbol); `frames` of CTC, [symbol, p], the blank an empty symbol; `graph`
-        with `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`,
-        chosen first.
+        (left to right a pass has the one new symbol; of blocks `symbols` are the output's each time); `frames` of CTC,
+        [symbol, p], the blank an empty symbol; `graph` with `vertices`, [symbol, p], and the numbers of those on the
+        `path`; `predicted_length`, chosen first.
     """
     predictor, task = loaded.predictor, loaded.task
     learner, strategy = predictor.learner, predictor.learner.strategy
@@ -89,6 +89,10 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return result
     best, times = found[0], [since(one.began) for one in model.passes[1:]] + [result["milliseconds"]]
     names = task.target.names
+    if "passes" in best.details:  # of blocks
+        times, symbols = times[-max(best.details["passes"]) :], names([*best.symbols, END])
+        return {**result, "passes": [{"milliseconds": at, "symbols": symbols, "written": [
+            one == number for one in best.details["passes"]]} for number, at in enumerate(times, 1)]}
     if not strategy.in_parallel:
         times = times[bool(batch.given.all()) and batch.given.numel() > 0 :]  # a prompt is read in a pass of its own
         symbols = names([*best.symbols, END])

@@ -54,6 +54,16 @@ def test_left_to_right_each_pass_writes_one_symbol(traced):
     assert text_of([one for [one] in symbols if one != "<end>"]) == prediction
 
 
+def test_a_pass_of_blocks_lights_up_what_it_writes(traced):
+    told, prediction = traced("blocks")
+    symbols, passes = told["passes"][0]["symbols"], told["passes"]
+    assert text_of([one for one in symbols if one != "<end>"]) == prediction and told["kind"] == "blocks"
+    assert all(one["symbols"] == symbols and any(one["written"]) for one in passes)
+    assert [sum(flags) for flags in zip(*(one["written"] for one in passes), strict=True)] == [1] * len(symbols)
+    times = [one["milliseconds"] for one in passes]
+    assert times == sorted(times) and times[-1] <= told["milliseconds"]
+
+
 def test_frames_of_ctc_collapse_to_the_prediction(traced):
     steps, prediction = traced("ctc")
     names = [name for name, _ in steps["frames"]]

@@ -1,7 +1,7 @@
 // Replays how decoders generated their outputs: side by side, step by step, on one time axis.
 const liveReplay = {
   names: {autoregressive: "Left to right", mask_predict: "Mask-predict", ctc: "CTC", dag: "Graph (DAG)", length_head: "Length first",
-    cut_at_end: "Cut at the end", slots: "Slots"},
+    cut_at_end: "Cut at the end", slots: "Slots", blocks: "Blocks"},
   colours: ["--s1", "--s4", "--s2", "--s3", "--s6", "--s5"],
 
   /** Rows of cells of a trace: [label, [{text, at, kind}]]; `kind` is new, old, blank or empty. */
@@ -11,6 +11,8 @@ const liveReplay = {
     if (trace.kind === "autoregressive" || (trace.passes && !trace.passes.some((one) => one.symbols.length > 1) && trace.passes.length > 1))
       return [["", trace.passes.filter((one) => one.symbols[0] !== "<end>").map((one) =>
         ({text: shown(one.symbols[0]), begins: begins(one.symbols[0]), at: one.milliseconds, kind: "new"}))]];
+    if (trace.kind === "blocks") return [["", trace.passes[0].symbols.map((symbol, place) => ({text: shown(symbol), begins: begins(symbol),
+      at: trace.passes.find((one) => one.written[place]).milliseconds, kind: "new"})).filter((one) => one.text !== "<end>")]];
     if (trace.passes) return trace.passes.map((one, number) => [trace.passes.length > 1 ? `pass ${number + 1}` : "at once", one.symbols.map((symbol, place) => {
       const again = trace.passes[number + 1]?.written[place];
       return {text: again ? "" : shown(symbol), at: one.milliseconds, begins: begins(symbol), kind: again ? "empty" : one.written[place] ? "new" : "old"};
