@@ -45,7 +45,8 @@ def best(directory: Path) -> Path:
         if path.is_dir():
             return path
     raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
-                    remedy="continue the run up to its first validation, with `run ... --resume`")
+                    remedy="continue the run up to its first validation, with `run ... --resume`" if directory.is_dir()
+                    else "train that run first, or name another directory")
 
 
 def load_best(directory: Path, model: nn.Module) -> None:
