@@ -22,7 +22,7 @@ OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 290
 # Statements may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 15_043, "pages": 1_193, "lab": 4_952}
+MOST_CODE = {"house": 15_467, "pages": 1_193, "lab": 4_952}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
