@@ -2,5 +2,7 @@
 
 from setuptools import find_packages, setup
 
-setup(packages=[*find_packages(include=["seq2seq_suite*"]), "seq2seq_suite.presets"],
-      package_dir={"seq2seq_suite.presets": "tasks"})
+setup(
+    packages=[*find_packages(include=["seq2seq_suite*"]), "seq2seq_suite.presets"],
+    package_dir={"seq2seq_suite.presets": "tasks"},
+)

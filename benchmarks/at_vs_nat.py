@@ -32,9 +32,25 @@ from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.runs.records import read_summary
 
-HEADER = ("run", "strategy", "seed", "updates", "minutes", "figure", "95 % interval", "ms, batch 1",
-          "95th percentile", "faster", "/s, batch 64", "faster", "/s, largest batch", "length error",
-          "repeated symbols", "loops", "passes")
+HEADER = (
+    "run",
+    "strategy",
+    "seed",
+    "updates",
+    "minutes",
+    "figure",
+    "95 % interval",
+    "ms, batch 1",
+    "95th percentile",
+    "faster",
+    "/s, batch 64",
+    "faster",
+    "/s, largest batch",
+    "length error",
+    "repeated symbols",
+    "loops",
+    "passes",
+)
 LARGEST = 512  # sentences in a batch at most
 
 
@@ -72,9 +88,13 @@ def read(argument: str, split: str) -> Contestant:
     loaded = open_run(Path(directory), overrides)
     changes = [override.partition(".")[2] or override for override in overrides]
     spent = read_summary(Path(directory))
-    return Contestant(name or " ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.predictor,
-                      loaded.task.read(split), (str(loaded.config.seed), f"{spent.updates:,}",
-                                                f"{spent.seconds / 60:.1f}"))
+    return Contestant(
+        name or " ".join((Path(directory).name, *changes)),
+        loaded.config.strategy.kind,
+        loaded.predictor,
+        loaded.task.read(split),
+        (str(loaded.config.seed), f"{spent.updates:,}", f"{spent.seconds / 60:.1f}"),
+    )
 
 
 def judge(one: Contestant) -> None:
@@ -91,8 +111,11 @@ def judge(one: Contestant) -> None:
         one.low, one.high = found.low, found.high
     written = [found[0].symbols if found else () for found in hypotheses]
     lengths = [len(item.target) - 1 for item in encoded]
-    one.length_error = 100.0 * sum(abs(len(symbols) - length) for symbols, length in zip(written, lengths, strict=True)
-                                   ) / max(1, sum(lengths))
+    one.length_error = (
+        100.0
+        * sum(abs(len(symbols) - length) for symbols, length in zip(written, lengths, strict=True))
+        / max(1, sum(lengths))
+    )
     pairs = [(first, second) for symbols in written for first, second in itertools.pairwise(symbols)]
     one.repeated = 100.0 * sum(first == second for first, second in pairs) / max(1, len(pairs))
     one.loops = failures(hypotheses, predictions, encoded)["repeated"]
@@ -149,11 +172,25 @@ def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
     for one in contestants:
         median, worst = latency(one)
         rate = statistics.median(one.throughput)
-        table.append([one.name, one.kind, *one.cost, f"{one.figure:.2f}",
-                      "-" if one.low != one.low else f"{one.low:.2f} to {one.high:.2f}",
-                      f"{median:.1f}", f"{worst:.1f}", f"{latency(first)[0] / median:.1f}x", f"{rate:.0f}",
-                      f"{rate / statistics.median(first.throughput):.1f}x", f"{one.largest[1]:.0f} at {one.largest[0]}",
-                      f"{one.length_error:.1f} %", f"{one.repeated:.1f} %", f"{one.loops:.1f} %", one.passes])
+        table.append(
+            [
+                one.name,
+                one.kind,
+                *one.cost,
+                f"{one.figure:.2f}",
+                "-" if one.low != one.low else f"{one.low:.2f} to {one.high:.2f}",
+                f"{median:.1f}",
+                f"{worst:.1f}",
+                f"{latency(first)[0] / median:.1f}x",
+                f"{rate:.0f}",
+                f"{rate / statistics.median(first.throughput):.1f}x",
+                f"{one.largest[1]:.0f} at {one.largest[0]}",
+                f"{one.length_error:.1f} %",
+                f"{one.repeated:.1f} %",
+                f"{one.loops:.1f} %",
+                one.passes,
+            ]
+        )
     return table
 
 
@@ -168,8 +205,11 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
             bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
             shape = "s" if one.kind == "autoregressive" else "o"
             axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
-        axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
-                 ylabel=contestants[0].predictor.task.primary_metric)
+        axes.set(
+            xscale="log",
+            xlabel="milliseconds for one sentence (median)",
+            ylabel=contestants[0].predictor.task.primary_metric,
+        )
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
         axes.xaxis.set_minor_formatter("{x:g}")
@@ -180,8 +220,7 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]",
-                        help="speed-ups are relative to the first")
+    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]", help="speed-ups are relative to the first")
     parser.add_argument("--split", default="test")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=100, help="timed one by one; four times as many in batches")
@@ -204,9 +243,17 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.plot:
         plot(contestants, arguments.plot)
     task = contestants[0].predictor.task
-    publish([f"## {task.name}, {arguments.split}: {task.primary_metric}", "",
-             *provenance(", ".join(dict.fromkeys(one.cost[0] for one in contestants)), arguments.threads), "",
-             *markdown_table(list(HEADER), rows(contestants)), ""], arguments)
+    publish(
+        [
+            f"## {task.name}, {arguments.split}: {task.primary_metric}",
+            "",
+            *provenance(", ".join(dict.fromkeys(one.cost[0] for one in contestants)), arguments.threads),
+            "",
+            *markdown_table(list(HEADER), rows(contestants)),
+            "",
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

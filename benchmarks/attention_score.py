@@ -30,8 +30,15 @@ MODULE = "benchmarks.attention_score"
 def measure(arguments: argparse.Namespace, length: int) -> list[list[str]]:
     """The rows of one length: dot, then additive."""
     rows = max(1, arguments.tokens // length)
-    task = {"length": length, "rows": rows, "width": arguments.width, "heads": arguments.heads, "seed": arguments.seed,
-            "device": arguments.device, "threads": arguments.threads}
+    task = {
+        "length": length,
+        "rows": rows,
+        "width": arguments.width,
+        "heads": arguments.heads,
+        "seed": arguments.seed,
+        "device": arguments.device,
+        "threads": arguments.threads,
+    }
     rounds, memory = {(score, kind): Rounds() for score in SCORES for kind in PASSES}, {}
     for _ in range(arguments.rounds):
         for score in SCORES:
@@ -49,8 +56,16 @@ def measure(arguments: argparse.Namespace, length: int) -> list[list[str]]:
             slower = rounds["dot", kind].ratio(found)
             cells.append(f"{found.rate():,.0f}" + ("" if score == "dot" else f" ({slower:.2f}x slower)"))
         disturbed = sum(sum(rounds[score, kind].disturbed()) for kind in PASSES)
-        table.append([str(length), str(rows), score, *cells, f"{memory[score] / 2**20:,.0f}",
-                      f"{len(PASSES) * arguments.rounds} rounds, {disturbed} disturbed"])
+        table.append(
+            [
+                str(length),
+                str(rows),
+                score,
+                *cells,
+                f"{memory[score] / 2**20:,.0f}",
+                f"{len(PASSES) * arguments.rounds} rounds, {disturbed} disturbed",
+            ]
+        )
     return table
 
 
@@ -83,9 +98,13 @@ def work(task: dict[str, Any]) -> None:
     both()
     memory = _memory(device.type) - before
     forward()
-    serve({"memory": memory},
-          lambda request: [_rate(both if request["backward"] else forward, task["rows"] * task["length"],
-                                 request["seconds"]) for _ in range(BLOCKS)])
+    serve(
+        {"memory": memory},
+        lambda request: [
+            _rate(both if request["backward"] else forward, task["rows"] * task["length"], request["seconds"])
+            for _ in range(BLOCKS)
+        ],
+    )
 
 
 def _wait(device: str) -> None:
@@ -136,10 +155,19 @@ def main() -> None:
         return
     table = [row for length in arguments.lengths for row in measure(arguments, length)]
     header = ["length", "sequences", "score", *(f"{kind}, tokens/s" for kind in PASSES), "peak memory, MiB", "rounds"]
-    publish([f"# Attention scores: width {arguments.width}, {arguments.heads} heads, float32, {arguments.device}", "",
-             *provenance(arguments.seed, arguments.threads), "", *markdown_table(header, table), "",
-             "Additive attention keeps a vector for each pair of query and key, so that its memory grows with the "
-             "square of the length times the width; ratios are medians over rounds."], arguments)
+    publish(
+        [
+            f"# Attention scores: width {arguments.width}, {arguments.heads} heads, float32, {arguments.device}",
+            "",
+            *provenance(arguments.seed, arguments.threads),
+            "",
+            *markdown_table(header, table),
+            "",
+            "Additive attention keeps a vector for each pair of query and key, so that its memory grows with the "
+            "square of the length times the width; ratios are medians over rounds.",
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -36,8 +36,10 @@ def write_texts(yaml: Path, overrides: Sequence[str], folder: Path) -> None:
     task = _speech_translation(open_task(config.task, config), yaml)
     folder.mkdir(parents=True, exist_ok=True)
     for split in dict.fromkeys(("train", "validation", *config.data.test_splits)):
-        rows = [{"src": task.transcript.normalised(example.reference), "tgt": task.target.normalised(example.reference)}
-                for example in task.read(split)]
+        rows = [
+            {"src": task.transcript.normalised(example.reference), "tgt": task.target.normalised(example.reference)}
+            for example in task.read(split)
+        ]
         atomic_write_text(folder / f"{split}.jsonl", "".join(to_json(row) + "\n" for row in rows))
         print(f"{folder / split}.jsonl: {len(rows):,} sentences")
 
@@ -50,28 +52,42 @@ def translate(hearing: LoadedRun, writing: LoadedRun, direct: LoadedRun, directo
         sounds = [replace(example, reference=None) for example in examples]
         transcripts = [best[0][0] if best else "" for best in hearing.predict(sounds)]
         # An empty transcript is not translated.
-        texts = [writing.task.from_text(text or ".", origin=example.origin)
-                 for text, example in zip(transcripts, examples, strict=True)]
+        texts = [
+            writing.task.from_text(text or ".", origin=example.origin)
+            for text, example in zip(transcripts, examples, strict=True)
+        ]
         hypotheses = writing.predictor.hypotheses(writing.task.encode(texts))
         predictions = writing.predictor.predictions(texts, hypotheses)
         scores[split] = record(directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, _targets(writing, texts, examples))
     parts = [run.predictor.learner for run in (hearing, writing)]
-    return {**outcome(task, scores, failed), "seconds": round(time.monotonic() - begun, 2), "updates": 0,
-            "best_update": 0, "tokens": 0, "parameters": sum(part.num_parameters() for part in parts),
-            "core_parameters": sum(part.num_core_parameters() for part in parts), "tokens_per_second": 0.0}
+    return {
+        **outcome(task, scores, failed),
+        "seconds": round(time.monotonic() - begun, 2),
+        "updates": 0,
+        "best_update": 0,
+        "tokens": 0,
+        "parameters": sum(part.num_parameters() for part in parts),
+        "core_parameters": sum(part.num_core_parameters() for part in parts),
+        "tokens_per_second": 0.0,
+    }
 
 
 def _targets(writing: LoadedRun, texts: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
     """The translator's own symbols of the references, to tell its repetitions from theirs."""
-    return writing.task.encode([replace(text, reference=example.reference.text)
-                                for text, example in zip(texts, examples, strict=True)])
+    return writing.task.encode(
+        [replace(text, reference=example.reference.text) for text, example in zip(texts, examples, strict=True)]
+    )
 
 
 def _speech_translation(task: Any, place: Path) -> SpeechTranslationTask:
     if not isinstance(task, SpeechTranslationTask):
-        raise DataError(f"its task is {task.name}", file=str(place), expected="speech_translation",
-                        remedy="name a configuration or run of tasks/speech_translation.yaml")
+        raise DataError(
+            f"its task is {task.name}",
+            file=str(place),
+            expected="speech_translation",
+            remedy="name a configuration or run of tasks/speech_translation.yaml",
+        )
     return task
 
 

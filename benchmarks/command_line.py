@@ -32,8 +32,12 @@ def common_options(description: str | None, systems: Mapping[str, str], *, secon
     """A parser with the options of the speed benchmarks that compare systems on a corpus."""
     parser = measuring_options(description, seconds=seconds)
     parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; by default synthetic pairs")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
-                        help="folder for learned pieces and weights")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
+        help="folder for learned pieces and weights",
+    )
     parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
     return parser
 
@@ -45,8 +49,7 @@ def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], need
     others = [system for system in arguments.systems if system != SUITE]
     missing = [system for system in others if importlib.util.find_spec(needs[system]) is None]
     for system in missing:
-        print(f"{names[system]} is left out: {needs[system]} is not installed (extra `bench`)",
-              file=sys.stderr)
+        print(f"{names[system]} is left out: {needs[system]} is not installed (extra `bench`)", file=sys.stderr)
     return [SUITE, *(system for system in others if system not in missing)]
 
 

@@ -38,8 +38,9 @@ class Corpus:
 
         from seq2seq_suite.common.examples import Encoded
 
-        return [Encoded(np.array(source), np.array(target), index=index)
-                for index, (source, target) in enumerate(pairs)]
+        return [
+            Encoded(np.array(source), np.array(target), index=index) for index, (source, target) in enumerate(pairs)
+        ]
 
     def save(self, file: Path) -> None:
         """Write for the processes that measure."""
@@ -70,8 +71,10 @@ def synthetic(seed: int, *, train: int = 29_000, test: int = 1_000) -> Corpus:
         words = generator.choices(range(symbols // 2), cum_weights=weights, k=length)
         kept = max(2, round(1.03 * length + generator.gauss(0, 2.7)))
         target = (words[::-1] * 2)[:kept]
-        return ([word + len(SPECIALS) for word in words] + [END],
-                [word + symbols // 2 + len(SPECIALS) for word in target] + [END])
+        return (
+            [word + len(SPECIALS) for word in words] + [END],
+            [word + symbols // 2 + len(SPECIALS) for word in target] + [END],
+        )
 
     pieces = [*SPECIALS, *(f"piece{index}" for index in range(symbols))]
     return Corpus("synthetic", [pair() for _ in range(train)], [pair() for _ in range(test)], pieces)
@@ -84,23 +87,37 @@ def from_folder(folder: str, cache: Path) -> Corpus:
     from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
     from seq2seq_suite.data.sources import read_rows
 
-    texts = {split: [(row.fields["src"], row.fields["tgt"]) for row in read_rows(folder, split, splits={})]
-             for split in ("train", "test")}
+    texts = {
+        split: [(row.fields["src"], row.fields["tgt"]) for row in read_rows(folder, split, splits={})]
+        for split in ("train", "test")
+    }
     key = hashlib.sha256(json.dumps([texts["train"], VOCABULARY]).encode()).hexdigest()[:12]
     model = cache / f"pieces-{key}.model"
     if not model.exists():
         cache.mkdir(parents=True, exist_ok=True)
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter([text for pair in texts["train"] for text in pair]),
-            model_prefix=str(model.with_suffix("")), vocab_size=VOCABULARY, model_type="bpe", character_coverage=1.0,
-            num_threads=1, minloglevel=2,
-            pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN,
-            pad_piece=SPECIALS[PAD], bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN])
+            model_prefix=str(model.with_suffix("")),
+            vocab_size=VOCABULARY,
+            model_type="bpe",
+            character_coverage=1.0,
+            num_threads=1,
+            minloglevel=2,
+            pad_id=PAD,
+            bos_id=BEGIN,
+            eos_id=END,
+            unk_id=UNKNOWN,
+            pad_piece=SPECIALS[PAD],
+            bos_piece=SPECIALS[BEGIN],
+            eos_piece=SPECIALS[END],
+            unk_piece=SPECIALS[UNKNOWN],
+        )
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
 
     def ids(text: str) -> list[int]:
         return [*processor.encode(text)[:LONGEST], END]
 
     pairs = {split: [(ids(source), ids(target)) for source, target in texts[split]] for split in texts}
-    return Corpus(Path(folder).name, pairs["train"], pairs["test"],
-                  [processor.id_to_piece(index) for index in range(VOCABULARY)])
+    return Corpus(
+        Path(folder).name, pairs["train"], pairs["test"], [processor.id_to_piece(index) for index in range(VOCABULARY)]
+    )

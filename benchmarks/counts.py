@@ -34,6 +34,7 @@ def frequent_tags(train: Sequence[Example], test: Sequence[Example], *, lower: b
     >>> round(frequent_tags(pairs, [Example(("a", "new", "fish"), ("DET", "ADJ", "NOUN"))]), 2)
     66.67
     """
+
     def pairs(examples: Sequence[Example]) -> Iterator[tuple[str, str]]:
         for example in examples:
             yield from zip((word.lower() if lower else word for word in example.source), example.reference, strict=True)
@@ -77,12 +78,17 @@ def main(given: Sequence[str] | None = None) -> None:
         print(error, file=sys.stderr)
         raise SystemExit(2) from None
     if arguments.count == "tags":
-        rows = [[split, *(f"{frequent_tags(train, test, lower=lower):.2f}" for lower in (True, False))]
-                for split, test in tests.items()]
+        rows = [
+            [split, *(f"{frequent_tags(train, test, lower=lower):.2f}" for lower in (True, False))]
+            for split, test in tests.items()
+        ]
         print("\n".join(markdown_table(["split", "lower case", "as written"], rows)))
         return
-    rows = [[split, category, str(known), str(total), f"{100.0 * known / total:.1f}"] for split, test in tests.items()
-            for category, (known, total) in repeats(task, train, test).items()]
+    rows = [
+        [split, category, str(known), str(total), f"{100.0 * known / total:.1f}"]
+        for split, test in tests.items()
+        for category, (known, total) in repeats(task, train, test).items()
+    ]
     print("\n".join(markdown_table(["split", "category", "also in train", "of", "%"], rows)))
 
 

@@ -30,17 +30,27 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.rounds import Rounds, Worker, serve
 from benchmarks.systems import SHAPES, DecodingSystem
 
-NAMES = {"suite": "seq2seq_suite", "suite-compiled": "the same, search.compile",
-         "marian": "Hugging Face generate (Marian)", "marian-static": "that, static cache",
-         "ctranslate": "CTranslate2 float32",
-         "ctranslate-int8": "CTranslate2 int8", "ctranslate-bulk": "CTranslate2 float32, all sentences together",
-         "ctranslate-bulk-int8": "CTranslate2 int8, all sentences together"}
+NAMES = {
+    "suite": "seq2seq_suite",
+    "suite-compiled": "the same, search.compile",
+    "marian": "Hugging Face generate (Marian)",
+    "marian-static": "that, static cache",
+    "ctranslate": "CTranslate2 float32",
+    "ctranslate-int8": "CTranslate2 int8",
+    "ctranslate-bulk": "CTranslate2 float32, all sentences together",
+    "ctranslate-bulk-int8": "CTranslate2 int8, all sentences together",
+}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "suite-compiled": {"compile": True}, "marian-static": {"cache": "static"},
-    "ctranslate-int8": {"compute_type": "int8"}, "ctranslate-bulk": {"bulk": 16},
-    "ctranslate-bulk-int8": {"bulk": 16, "compute_type": "int8"}}
-NEEDS = {name: {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}[name.partition("-")[0]]
-         for name in NAMES}
+    "suite-compiled": {"compile": True},
+    "marian-static": {"cache": "static"},
+    "ctranslate-int8": {"compute_type": "int8"},
+    "ctranslate-bulk": {"bulk": 16},
+    "ctranslate-bulk-int8": {"bulk": 16, "compute_type": "int8"},
+}
+NEEDS = {
+    name: {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}[name.partition("-")[0]]
+    for name in NAMES
+}
 CASES = ((64, 1), (64, 5), (1, 1), (1, 5))  # sentences in a batch, beam size
 LONGEST = 64
 MODULE = "benchmarks.decoding_speed"
@@ -54,8 +64,13 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "corpus.json"
         corpus.save(file)
-        task = {"corpus": str(file), "weights": str(_weights(arguments, corpus, file)), "size": arguments.size,
-                "seed": arguments.seed, "threads": arguments.threads}
+        task = {
+            "corpus": str(file),
+            "weights": str(_weights(arguments, corpus, file)),
+            "size": arguments.size,
+            "seed": arguments.seed,
+            "threads": arguments.threads,
+        }
         if any(system.startswith("ctranslate") for system in systems):
             with Worker(MODULE, {**task, "system": "convert"}, arguments.threads):
                 pass
@@ -66,22 +81,38 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -
                     if turn == 0:
                         greedy[system] = worker.ask({"outputs": True})
                     for case in CASES if "bulk" not in system else CASES[:2]:
-                        rates = worker.ask({"case": case, "sentences": arguments.sentences,
-                                            "seconds": arguments.seconds})
+                        rates = worker.ask(
+                            {"case": case, "sentences": arguments.sentences, "seconds": arguments.seconds}
+                        )
                         reported = rounds[system, case].add(rates, worker.others)
-                        print(f"batch {case[0]} beam {case[1]} {system}, sentences/s: {reported}", file=sys.stderr,
-                              flush=True)
+                        print(
+                            f"batch {case[0]} beam {case[1]} {system}, sentences/s: {reported}",
+                            file=sys.stderr,
+                            flush=True,
+                        )
     rows = []
     for system in systems:
         same = sum(mine == theirs for mine, theirs in zip(greedy["suite"], greedy[system], strict=True))
         cells, disturbed, taken = [], 0, 0
         for case in CASES:
             found, ours = rounds[system, case], rounds["suite", case]
-            cells.append("" if not found.blocks else f"{found.rate():,.1f}" if system == "suite" else
-                         f"{found.rate():,.1f} ({ours.ratio(found):.2f}x)")
+            cells.append(
+                ""
+                if not found.blocks
+                else f"{found.rate():,.1f}"
+                if system == "suite"
+                else f"{found.rate():,.1f} ({ours.ratio(found):.2f}x)"
+            )
             disturbed, taken = disturbed + sum(found.disturbed()), taken + len(found.blocks)
-        rows.append([f"{NAMES[system]} {about[system]['version']}", f"{100 * same / len(corpus.test):.1f} %", *cells,
-                     ", ".join(about[system]["libraries"]), f"{taken} rounds, {disturbed} disturbed"])
+        rows.append(
+            [
+                f"{NAMES[system]} {about[system]['version']}",
+                f"{100 * same / len(corpus.test):.1f} %",
+                *cells,
+                ", ".join(about[system]["libraries"]),
+                f"{taken} rounds, {disturbed} disturbed",
+            ]
+        )
     return rows
 
 
@@ -91,8 +122,15 @@ def _weights(arguments: argparse.Namespace, corpus: Corpus, corpus_file: Path) -
     key = hashlib.sha256(json.dumps(about).encode() + corpus_file.read_bytes()).hexdigest()[:12]
     file = arguments.cache / f"weights-{key}.pt"
     if not file.exists():
-        task = {"corpus": str(corpus_file), "weights": str(file), "size": arguments.size, "seed": arguments.seed,
-                "threads": arguments.threads, "system": "train", "seconds": arguments.train_seconds}
+        task = {
+            "corpus": str(corpus_file),
+            "weights": str(file),
+            "size": arguments.size,
+            "seed": arguments.seed,
+            "threads": arguments.threads,
+            "system": "train",
+            "seconds": arguments.train_seconds,
+        }
         print(f"training for {arguments.train_seconds:g} seconds", file=sys.stderr, flush=True)
         with Worker(MODULE, task, arguments.threads):
             pass
@@ -160,12 +198,26 @@ def main() -> None:
         return
     systems, corpus = chosen_systems(arguments, NAMES, NEEDS), chosen_corpus(arguments)
     rows = measure(arguments, corpus, systems)
-    header = ["system", "outputs equal", *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}"
-                                           for size, beam in CASES), "libraries", "rounds"]
-    publish([f"# Decoding speed: {corpus.name}, {arguments.size}, float32", "",
-             *provenance(arguments.seed, arguments.threads), "", *markdown_table(header, rows), "",
-             "Sentences per second; in brackets, the suite's rate by it. Weights: the suite's after "
-             f"{arguments.train_seconds:g} seconds of training."], arguments)
+    header = [
+        "system",
+        "outputs equal",
+        *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}" for size, beam in CASES),
+        "libraries",
+        "rounds",
+    ]
+    publish(
+        [
+            f"# Decoding speed: {corpus.name}, {arguments.size}, float32",
+            "",
+            *provenance(arguments.seed, arguments.threads),
+            "",
+            *markdown_table(header, rows),
+            "",
+            "Sentences per second; in brackets, the suite's rate by it. Weights: the suite's after "
+            f"{arguments.train_seconds:g} seconds of training.",
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -44,8 +44,11 @@ def average_boxes(train: Sequence[Example]) -> Objects:
             boxes.setdefault(label, []).append(box)
     shares = Counter({label: len(found) / len(train) for label, found in boxes.items()})
     found = [(label, share) for label, share in shares.most_common() for _ in range(max(1, round(share)))]
-    return Objects(tuple(tuple(np.mean(boxes[label], 0).tolist()) for label, _ in found),
-                   tuple(label for label, _ in found), tuple(min(1.0, share) for _, share in found))
+    return Objects(
+        tuple(tuple(np.mean(boxes[label], 0).tolist()) for label, _ in found),
+        tuple(label for label, _ in found),
+        tuple(min(1.0, share) for _, share in found),
+    )
 
 
 class Dense(nn.Module):
@@ -54,8 +57,13 @@ class Dense(nn.Module):
     def __init__(self, width: int, labels: int, *, stride: int, channels: int):
         super().__init__()
         self.stem = ConvolutionalStem(width, stride=stride, channels=channels, dropout_rate=0.0)
-        self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
-            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
+        self.mix = nn.Sequential(
+            *(
+                layer
+                for _ in range(2)
+                for layer in (nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())
+            )
+        )
         self.head = nn.Conv2d(width, labels + 4, 1)
         nn.init.constant_(self.head.bias[:labels], -4.0)
         self.labels, self.stride = labels, stride
@@ -68,8 +76,7 @@ class Dense(nn.Module):
         return x[:, : self.labels], functional.softplus(x[:, self.labels :]) * self.stride
 
 
-def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns: int
-            ) -> tuple[Tensor, Tensor, Tensor]:
+def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns: int) -> tuple[Tensor, Tensor, Tensor]:
     """Class (B,C,h,w), distances (B,4,h,w) and weight (B,h,w): 1 at the patch of each object's centre."""
     stride = task.options.stride
     label = torch.zeros(len(objects), len(task.target.labels), rows, columns)
@@ -85,8 +92,9 @@ def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns:
     return label, distance, weight
 
 
-def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int, training: Training, seed: int
-                ) -> tuple[Dense, int]:
+def train_dense(
+    task: DetectionTask, examples: Sequence[Example], *, width: int, training: Training, seed: int
+) -> tuple[Dense, int]:
     """A dense detector and its updates, trained with focal loss and L1, the optimiser and batches as in `training`."""
     torch.manual_seed(seed)
     options, rng = task.options, Random(seed)
@@ -96,8 +104,9 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
     optimizer, updates = build_optimizer(model, training), 0
     rows, columns = options.height // options.stride, options.width // options.stride
     start = time.monotonic()
-    while (share := max(updates / training.max_updates,
-                        (time.monotonic() - start) / 60.0 / training.max_minutes)) < 1.0:
+    while (
+        share := max(updates / training.max_updates, (time.monotonic() - start) / 60.0 / training.max_minutes)
+    ) < 1.0:
         set_rate(optimizer, learning_rate(training, updates, share))
         pictures, objects = [], []
         for example in rng.sample(list(examples), count):
@@ -159,14 +168,24 @@ def main(given: Sequence[str] | None = None) -> None:
     average = average_boxes(train)
     dense, updates = train_dense(task, train, width=config.backbone.width, training=config.training, seed=config.seed)
     rows = []
-    for name, predictions in (("average boxes", [average] * len(test)),
-                              ("dense detector on the same stem", [detect(task, dense, item) for item in test])):
+    for name, predictions in (
+        ("average boxes", [average] * len(test)),
+        ("dense detector on the same stem", [detect(task, dense, item) for item in test]),
+    ):
         score = task.score(predictions, [example.reference for example in test])
         rows.append([name, *(f"{score.figures[figure]:.2f}" for figure in ("ap", "ap50", "ap75", "recall"))])
-    publish([f"## Baselines: `{Path(arguments.yaml).name}`, test", "",
-             *markdown_table(["detector", "AP", "AP50", "AP75", "recall"], rows), "", f"- {score.signature}",
-             f"- the dense detector: {updates:,} updates",
-             *provenance(config.seed, arguments.threads)], arguments)
+    publish(
+        [
+            f"## Baselines: `{Path(arguments.yaml).name}`, test",
+            "",
+            *markdown_table(["detector", "AP", "AP50", "AP75", "recall"], rows),
+            "",
+            f"- {score.signature}",
+            f"- the dense detector: {updates:,} updates",
+            *provenance(config.seed, arguments.threads),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

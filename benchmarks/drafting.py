@@ -1,7 +1,7 @@
 """Greedy search with and without drafts of its outputs, in turns, on a run's test split; one sentence at a time.
 
-    python -m benchmarks.drafting runs/translation runs/translation-at-once --output drafting.md
-    python -m benchmarks.drafting runs/asr ctc search.ctc_weight=0
+python -m benchmarks.drafting runs/translation runs/translation-at-once --output drafting.md
+python -m benchmarks.drafting runs/asr ctc search.ctc_weight=0
 """
 
 from __future__ import annotations
@@ -35,8 +35,13 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=100, help="that are timed; outputs of all are compared")
     parser.add_argument("--batch", type=int, default=1, help="sentences that are drafted together")
     arguments = parser.parse_args()
-    settings = ["device=cpu", "search.beam_size=1", f"search.batch_sentences={arguments.batch}",
-                f"training.threads={arguments.threads}", *arguments.settings]
+    settings = [
+        "device=cpu",
+        "search.beam_size=1",
+        f"search.batch_sentences={arguments.batch}",
+        f"training.threads={arguments.threads}",
+        *arguments.settings,
+    ]
     plain = open_run(arguments.run, settings)
     drafted = open_run(arguments.run, [*settings, f"search.drafter={arguments.drafter}"])
     encoded = plain.task.encode(plain.task.read("test"))
@@ -46,14 +51,26 @@ def main() -> None:
     timed = encoded[: arguments.sentences]
     rounds = [[decode(one.predictor, timed)[1] for one in (plain, drafted)] for _ in range(arguments.rounds)]
     steps = sum(len(symbols) + 1 for symbols in expected)
-    rows = [["greedy", "", f"{steps / len(encoded):.1f}", f"{statistics.median(one for one, _ in rounds):.1f}", ""],
-            ["drafted", f"{sum(map(tuple.__eq__, found, expected)):,} of {len(encoded):,}",
-             f"{passes.call_count / len(encoded):.1f}", f"{statistics.median(one for _, one in rounds):.1f}",
-             f"{statistics.median(two / one for one, two in rounds):.2f}x"]]
-    publish([f"# Drafts: {arguments.run.name}, drafted by {Path(arguments.drafter).name}", "",
-             *provenance(plain.config.seed, arguments.threads), "",
-             *markdown_table(["search", "outputs equal", "passes a sentence", "sentences/s", "ratio"], rows)],
-            arguments)
+    rows = [
+        ["greedy", "", f"{steps / len(encoded):.1f}", f"{statistics.median(one for one, _ in rounds):.1f}", ""],
+        [
+            "drafted",
+            f"{sum(map(tuple.__eq__, found, expected)):,} of {len(encoded):,}",
+            f"{passes.call_count / len(encoded):.1f}",
+            f"{statistics.median(one for _, one in rounds):.1f}",
+            f"{statistics.median(two / one for one, two in rounds):.2f}x",
+        ],
+    ]
+    publish(
+        [
+            f"# Drafts: {arguments.run.name}, drafted by {Path(arguments.drafter).name}",
+            "",
+            *provenance(plain.config.seed, arguments.threads),
+            "",
+            *markdown_table(["search", "outputs equal", "passes a sentence", "sentences/s", "ratio"], rows),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

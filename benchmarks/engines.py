@@ -1,6 +1,6 @@
 """Speed and quality of `predict --engine`: each engine alone in a process of its own, in turns, on a run's test split.
 
-    python -m benchmarks.engines runs/translation --threads 2 --output engines.md
+python -m benchmarks.engines runs/translation --threads 2 --output engines.md
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ def work(task: dict[str, Any]) -> None:
 
     def run_of(size: int, beam: int) -> Any:
         if (size, beam) not in opened:
-            changes = ["device=cpu", f"training.threads={task['threads']}", f"search.batch_sentences={size}",
-                       f"search.beam_size={beam}", f"search.compile={task['engine'] == COMPILED}"]
+            changes = [
+                "device=cpu",
+                f"training.threads={task['threads']}",
+                f"search.batch_sentences={size}",
+                f"search.beam_size={beam}",
+                f"search.compile={task['engine'] == COMPILED}",
+            ]
             engine = task["engine"].partition(",")[0]
             opened[size, beam] = with_engine(open_run(directory, changes), directory, engine)
         return opened[size, beam]
@@ -79,8 +84,9 @@ def main() -> None:
                 for case in CASES:
                     if turn == 0 and case[0] > 1:
                         found[engine, case] = worker.ask({"case": case, "outputs": True})
-                    rates = rounds[engine, case].add(worker.ask({"case": case, "seconds": arguments.seconds}),
-                                                    worker.others)
+                    rates = rounds[engine, case].add(
+                        worker.ask({"case": case, "seconds": arguments.seconds}), worker.others
+                    )
                     print(f"batch {case[0]} beam {case[1]} {engine}, sentences/s: {rates}", file=sys.stderr, flush=True)
     rows = []
     for engine in engines:
@@ -96,12 +102,28 @@ def main() -> None:
         own = [rounds[engine, case] for case in CASES]
         disturbed = sum(sum(one.disturbed()) for one in own)
         rows.append([engine, *quality, *cells, f"{sum(len(one.blocks) for one in own)} rounds, {disturbed} disturbed"])
-    header = ["engine", "BLEU, greedy", "outputs equal", "BLEU, beam 5", "outputs equal",
-              *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}" for size, beam in CASES), "rounds"]
-    publish(["# Engines of `predict`", "", *provenance(arguments.seed, arguments.threads), "",
-             *markdown_table(header, rows), "",
-             "Sentences per second of processor time, from text to text; in brackets, by "
-             "PyTorch's in the same round. BLEU of the whole split."], arguments)
+    header = [
+        "engine",
+        "BLEU, greedy",
+        "outputs equal",
+        "BLEU, beam 5",
+        "outputs equal",
+        *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}" for size, beam in CASES),
+        "rounds",
+    ]
+    publish(
+        [
+            "# Engines of `predict`",
+            "",
+            *provenance(arguments.seed, arguments.threads),
+            "",
+            *markdown_table(header, rows),
+            "",
+            "Sentences per second of processor time, from text to text; in brackets, by "
+            "PyTorch's in the same round. BLEU of the whole split.",
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

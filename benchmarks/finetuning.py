@@ -37,9 +37,11 @@ def arms(pretrained: Path) -> dict[str, tuple[str, ...]]:
     """Name -> what the command line adds."""
     taken = f"init_from={pretrained}"
     plain = "init_parts=[frontend,decoder]"  # without lambda nothing predicts the source
-    return {SCRATCH: ("strategy.language_weight=0.0", plain),
-            ALONE: ("strategy.language_weight=0.0", plain, taken),
-            BOTH: ("strategy.language_weight=0.5", taken)}
+    return {
+        SCRATCH: ("strategy.language_weight=0.0", plain),
+        ALONE: ("strategy.language_weight=0.0", plain, taken),
+        BOTH: ("strategy.language_weight=0.5", taken),
+    }
 
 
 def linear(config: Config, share: float, seed: int) -> dict[str, float]:
@@ -55,8 +57,9 @@ def linear(config: Config, share: float, seed: int) -> dict[str, float]:
     train_rows, test = read(config.data.path, "train"), read(config.data.path, "test")
     names = sorted({label for rows in (train_rows, test) for _, labels in rows for label in labels})
     kept = [train_rows[place] for place in portion(len(train_rows), share, seed)]
-    seen, unseen = features([cut(text) for text, _ in kept], [cut(text) for text, _ in test], ngrams=1, title=False,
-                            min_df=1)
+    seen, unseen = features(
+        [cut(text) for text, _ in kept], [cut(text) for text, _ in test], ngrams=1, title=False, min_df=1
+    )
     wanted = MultiLabelBinarizer(classes=names).fit_transform([labels for _, labels in kept])
     values = decision_values(seen, wanted, unseen, lambda: LinearSVC(C=4.0, random_state=seed))
     found = choose(values, names, 0.0, top=True)
@@ -89,8 +92,14 @@ def plot(figures: Figures, names: Sequence[str], shares: Sequence[float], metric
         for name, shape in zip(names, "xso^", strict=False):
             values = [[one[metric] for one in figures[name, share]] for share in shares]
             spread = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
-            axes.errorbar([100 * share for share in shares], [statistics.mean(one) for one in values], yerr=spread,
-                          fmt=f"{shape}-", capsize=3, label=name)
+            axes.errorbar(
+                [100 * share for share in shares],
+                [statistics.mean(one) for one in values],
+                yerr=spread,
+                fmt=f"{shape}-",
+                capsize=3,
+                label=name,
+            )
         axes.set(xscale="log", xlabel="labelled stories, percent", ylabel=f"{metric.replace('_', ' ')} on test")
         axes.set_xticks([100 * share for share in shares], [f"{100 * share:g}" for share in shares])
         axes.minorticks_off()
@@ -122,14 +131,22 @@ def main(given: Sequence[str] | None = None) -> None:
         for share in arguments.shares:
             figures[LINEAR, share].append(linear(config, share, seed))
             for name, overrides in chosen.items():
-                summary = train(arguments, f"{name} {100 * share:g}", [*overrides, f"data.share={share}"], seed,
-                                split="test")
+                summary = train(
+                    arguments, f"{name} {100 * share:g}", [*overrides, f"data.share={share}"], seed, split="test"
+                )
                 figures[name, share].append(summary["splits"]["test"])
     if arguments.plot:
         plot(figures, names, arguments.shares, arguments.metrics[0], arguments.plot)
-    publish([f"## Labels and a language model: `{Path(arguments.yaml).name}`, test", "",
-             *table(figures, names, arguments.shares, arguments.metrics), "",
-             *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)
+    publish(
+        [
+            f"## Labels and a language model: `{Path(arguments.yaml).name}`, test",
+            "",
+            *table(figures, names, arguments.shares, arguments.metrics),
+            "",
+            *provenance(", ".join(map(str, arguments.seeds)), arguments.threads),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -48,8 +48,13 @@ class Project:
 
     def copy(self) -> None:
         """Make the clean copy: what git knows, or everything."""
-        known = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=self.root, capture_output=True,
-                               text=True, check=False)
+        known = subprocess.run(
+            ["git", "ls-files", "-coz", "--exclude-standard"],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         own = (self.root / ".git").exists() and known.returncode == 0
         every = (path for path in self.root.rglob("*") if "__pycache__" not in path.parts)
         for name in known.stdout.split("\0") if own else [str(path.relative_to(self.root)) for path in every]:
@@ -82,8 +87,9 @@ class Project:
             sys.modules["torch"].set_num_threads(1)
 
 
-def in_children(tasks: Iterable[Task], work: Callable[[Task, Path], dict[str, Any]], project: Project, jobs: int
-                ) -> Iterator[tuple[Task, dict[str, Any]]]:
+def in_children(
+    tasks: Iterable[Task], work: Callable[[Task, Path], dict[str, Any]], project: Project, jobs: int
+) -> Iterator[tuple[Task, dict[str, Any]]]:
     """Each task with what `work` makes of it in a fork and a copy of its own; `died` says how a fork ended early."""
     running: dict[int, tuple[Task, Path]] = {}
     waiting = iter(tasks)

@@ -1,6 +1,6 @@
 """How often the lab's laws are wrong, in both directions: bugs that pass, bugs that are not named, right code refused.
 
-    python -m benchmarks.lab --seeds 25
+python -m benchmarks.lab --seeds 25
 """
 
 from __future__ import annotations
@@ -67,23 +67,37 @@ def main() -> None:
     started = time.perf_counter()
 
     parts = [(assignment, part.name) for assignment in ASSIGNMENTS for part in assignment.parts]
-    print(f"{sum(len(part.functions) for one in ASSIGNMENTS for part in one.parts)} functions, {len(parts)} parts, "
-          f"{sum(len(one.laws()) for one in ASSIGNMENTS)} laws, {sum(len(one.faults()) for one in ASSIGNMENTS)} bugs")
-    _report("references", [(part, refused(assignment, part, student(assignment, part), options.seeds))
-                           for assignment, part in parts])
-    _report("alternatives", [
-        (own.__name__, refused(assignment, part, student(assignment, part, **{function: own}), options.seeds))
-        for assignment, part, function, own in ALTERNATIVES])
+    print(
+        f"{sum(len(part.functions) for one in ASSIGNMENTS for part in one.parts)} functions, {len(parts)} parts, "
+        f"{sum(len(one.laws()) for one in ASSIGNMENTS)} laws, {sum(len(one.faults()) for one in ASSIGNMENTS)} bugs"
+    )
+    _report(
+        "references",
+        [(part, refused(assignment, part, student(assignment, part), options.seeds)) for assignment, part in parts],
+    )
+    _report(
+        "alternatives",
+        [
+            (own.__name__, refused(assignment, part, student(assignment, part, **{function: own}), options.seeds))
+            for assignment, part, function, own in ALTERNATIVES
+        ],
+    )
     for style in STYLES:
         right, _ = fresh(style)
-        _report(f"fresh right solutions, {style}", [
-            (part, refused(OWNER[part], part, InProcess(load(text, part)), options.seeds))
-            for part, text in right.items()])
+        _report(
+            f"fresh right solutions, {style}",
+            [
+                (part, refused(OWNER[part], part, InProcess(load(text, part)), options.seeds))
+                for part, text in right.items()
+            ],
+        )
 
     planted = list(_planted(options.seed))
-    print(f"planted bugs: {sum(caught for _, caught, _ in planted)} of {len(planted)} caught by the law of their row, "
-          f"{sum(name in named for name, _, named in planted)} named, "
-          f"{sum(named == [name] for name, _, named in planted)} by that name alone")
+    print(
+        f"planted bugs: {sum(caught for _, caught, _ in planted)} of {len(planted)} caught by the law of their row, "
+        f"{sum(name in named for name, _, named in planted)} named, "
+        f"{sum(named == [name] for name, _, named in planted)} by that name alone"
+    )
     for style in STYLES:
         _, bugs = fresh(style)
         counts: Counter[str] = Counter()
@@ -93,8 +107,10 @@ def main() -> None:
             named = [twin.id for twin in twins(OWNER[part], part, found, options.seed)]
             counts["caught"] += bool(broken)
             counts["named"] += bool(named)
-            print(f"  {style} {part}: {what} -> {', '.join(broken) or 'NOT CAUGHT'}; "
-                  f"named {', '.join(named) or 'by its laws alone'}")
+            print(
+                f"  {style} {part}: {what} -> {', '.join(broken) or 'NOT CAUGHT'}; "
+                f"named {', '.join(named) or 'by its laws alone'}"
+            )
         print(f"fresh bugs, {style}: {counts['caught']} of {len(bugs)} caught, {counts['named']} named")
     print(f"{time.perf_counter() - started:.0f} s")
 

@@ -32,10 +32,21 @@ from seq2seq_suite.search.step import Stepper
 from seq2seq_suite.training.trainer import Trainer
 
 TASKS = Path(__file__).parents[1] / "tasks"
-FEW = ["training.max_updates=2", "training.max_minutes=60", "training.validate_examples=4", "training.log_every=1",
-       "training.precision=float32", "training.threads=1"]
-SMALLER = ["backbone.width=32", "backbone.feed_forward_width=32", "backbone.num_heads=2",
-           "backbone.encoder_layers=1", "backbone.decoder_layers=1"]
+FEW = [
+    "training.max_updates=2",
+    "training.max_minutes=60",
+    "training.validate_examples=4",
+    "training.log_every=1",
+    "training.precision=float32",
+    "training.threads=1",
+]
+SMALLER = [
+    "backbone.width=32",
+    "backbone.feed_forward_width=32",
+    "backbone.num_heads=2",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+]
 _OF_ONE_TASK = ["data.size=64", "data.test_splits=[]"]
 
 
@@ -86,8 +97,12 @@ class Meter:
             return None
         lines = dict.fromkeys(line for *_, waits in chosen for line in waits)
         mean = {line: sum(waits.get(line, 0) for *_, waits in chosen) / len(chosen) for line in lines}
-        return Part(statistics.median(part[0] for part in chosen), statistics.median(part[1] for part in chosen), mean,
-                    len(chosen))
+        return Part(
+            statistics.median(part[0] for part in chosen),
+            statistics.median(part[1] for part in chosen),
+            mean,
+            len(chosen),
+        )
 
     def _now(self) -> tuple[int, int, dict[str, int]]:
         return self.counts.launches.total(), self.counts.operators, dict(self.counts.waits)
@@ -101,8 +116,10 @@ class Meter:
 @contextmanager
 def chosen_device(device: torch.device) -> Iterator[None]:
     """Runs and predictors are built on the device."""
-    with mock.patch.object(parts, "choose_device", lambda *_: device), \
-            mock.patch.object(opening, "choose_device", lambda *_: device):
+    with (
+        mock.patch.object(parts, "choose_device", lambda *_: device),
+        mock.patch.object(opening, "choose_device", lambda *_: device),
+    ):
         yield
 
 
@@ -117,8 +134,9 @@ def trained(preset: str, settings: Sequence[str], directory: Path, *, resume: bo
     return {"update": update.mean(slice(1, None)), "step": step.mean()}
 
 
-def searched(directories: Sequence[Path], settings: Sequence[str], device: torch.device, *, count: int = 4
-             ) -> list[list[tuple[tuple[int, ...], float]]]:
+def searched(
+    directories: Sequence[Path], settings: Sequence[str], device: torch.device, *, count: int = 4
+) -> list[list[tuple[tuple[int, ...], float]]]:
     """Outputs and scores of the first examples of the validation split, of one run or several together."""
     with chosen_device(device):
         run = opening.open_together(directories, list(settings))
@@ -127,8 +145,9 @@ def searched(directories: Sequence[Path], settings: Sequence[str], device: torch
     return [[(one.symbols, one.score) for one in hypotheses] for hypotheses in found]
 
 
-def counted_search(directories: Sequence[Path], settings: Sequence[str]
-                   ) -> tuple[Any, Part | None, dict[str, int], int]:
+def counted_search(
+    directories: Sequence[Path], settings: Sequence[str]
+) -> tuple[Any, Part | None, dict[str, int], int]:
     """`searched` on the device, what a step behind the first one counts, all waits, and how often a graph ran."""
     with on_the_device() as counts:
         step = Meter(counts)
@@ -141,9 +160,14 @@ def row(name: str, found: dict[str, Part | None]) -> str:
     """A row of the table."""
     cells = [name]
     for part in found.values():
-        cells += ["", ""] if part is None else [
-            f"{part.launches:,.0f} ({part.operators:,.0f})",
-            f"{sum(part.waits.values()):.2g}" + "".join(f"; {line} {n:.2g}" for line, n in part.waits.items())]
+        cells += (
+            ["", ""]
+            if part is None
+            else [
+                f"{part.launches:,.0f} ({part.operators:,.0f})",
+                f"{sum(part.waits.values()):.2g}" + "".join(f"; {line} {n:.2g}" for line, n in part.waits.items()),
+            ]
+        )
     return f"| {' | '.join(cells)} |"
 
 

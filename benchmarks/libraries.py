@@ -89,21 +89,34 @@ def access() -> None:
     import pyarrow as pa
 
     draw = np.random.default_rng(1)
-    items = [Encoded(*(draw.integers(0, _SYMBOLS, size) for size in draw.integers(4, 40, 2)), number)
-             for number in range(20_000)]
+    items = [
+        Encoded(*(draw.integers(0, _SYMBOLS, size) for size in draw.integers(4, 40, 2)), number)
+        for number in range(20_000)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "examples.arrow")
         batch = pack(items, [(0, 1)] * len(items), {"source": np.dtype(np.uint16), "target": np.dtype(np.uint16)})
         with file.open("wb") as out, pa.ipc.new_file(out, batch.schema) as writer:
             writer.write_batch(batch)
         mapped = Mapped(file, digest="")
-        library = datasets.Dataset(pa.ipc.open_file(pa.memory_map(str(file))).read_all()).select_columns(
-            ["source", "target"]).with_format("numpy")
+        library = (
+            datasets.Dataset(pa.ipc.open_file(pa.memory_map(str(file))).read_all())
+            .select_columns(["source", "target"])
+            .with_format("numpy")
+        )
         order = draw.permutation(len(items))[:640].tolist()
-        compare("640 examples, one by one", lambda: [mapped[row] for row in order],
-                lambda: [library[row] for row in order], times=3)
-        compare("640 examples, 64 together", lambda: [mapped[row] for row in order],
-                lambda: [library[order[at:at + 64]] for at in range(0, 640, 64)], times=3)
+        compare(
+            "640 examples, one by one",
+            lambda: [mapped[row] for row in order],
+            lambda: [library[row] for row in order],
+            times=3,
+        )
+        compare(
+            "640 examples, 64 together",
+            lambda: [mapped[row] for row in order],
+            lambda: [library[order[at : at + 64]] for at in range(0, 640, 64)],
+            times=3,
+        )
 
 
 if __name__ == "__main__":

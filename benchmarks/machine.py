@@ -24,10 +24,13 @@ def provenance(seed: int | str, threads: int) -> list[str]:
     program = Path(sys.argv[0])
     name = program.parent.name if program.stem == "__main__" else program.stem
     command = shlex.join(["python", "-m", f"benchmarks.{name}", *given])
-    return [f"- machine: {_processor()}, {os.cpu_count()} CPUs, {threads} threads used",
-            f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Python {platform.python_version()}, "
-            f"torch {torch.__version__}",
-            f"- command: `{command}`", f"- seed {seed}, commit {_commit()}"]
+    return [
+        f"- machine: {_processor()}, {os.cpu_count()} CPUs, {threads} threads used",
+        f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Python {platform.python_version()}, "
+        f"torch {torch.__version__}",
+        f"- command: `{command}`",
+        f"- seed {seed}, commit {_commit()}",
+    ]
 
 
 def _without_folder(word: str) -> str:
@@ -54,8 +57,9 @@ def _processor() -> str:
 
 def _commit() -> str:
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True,
-                              check=False).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        ).stdout.strip()
 
     # The results themselves are no change of what was measured.
     changes = git("status", "--porcelain", "--", ".", "../seq2seq_suite", "../tasks", ":!results")

@@ -43,8 +43,10 @@ def read(data: str, split: str) -> Rows:
     if data == "miniworld":
         return texts(split)
     names = read_names(data)
-    return [(composed(row.fields["text"]), read_labels(row, names, allow_empty=True))
-            for row in read_rows(data, split, splits={})]
+    return [
+        (composed(row.fields["text"]), read_labels(row, names, allow_empty=True))
+        for row in read_rows(data, split, splits={})
+    ]
 
 
 def features(train: Sequence[str], test: Sequence[str], *, ngrams: int, title: bool, min_df: int = 2):
@@ -53,8 +55,9 @@ def features(train: Sequence[str], test: Sequence[str], *, ngrams: int, title: b
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def weigh(one: Sequence[str], other: Sequence[str]):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=min_df, ngram_range=(1, ngrams),
-                                     tokenizer=WORD.findall, token_pattern=None)
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, min_df=min_df, ngram_range=(1, ngrams), tokenizer=WORD.findall, token_pattern=None
+        )
         return vectorizer.fit_transform(one), vectorizer.transform(other)
 
     whole = weigh(train, test)
@@ -109,8 +112,13 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
         seconds = time.perf_counter() - start
         for what, (threshold, top) in decisions.items():
             found = score_labels(true, choose(values, names, threshold, top=top), labels=names).figures
-            rows.append([f"{name}, {what}", *(f"{found[figure]:.{5 if 'loss' in figure else 2}f}"
-                                              for figure in FIGURES), f"{seconds:.0f}"])
+            rows.append(
+                [
+                    f"{name}, {what}",
+                    *(f"{found[figure]:.{5 if 'loss' in figure else 2}f}" for figure in FIGURES),
+                    f"{seconds:.0f}",
+                ]
+            )
 
     def machine() -> LinearSVC:
         return LinearSVC(C=arguments.svm_c, random_state=arguments.seed)
@@ -123,9 +131,12 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
         cut = arguments.threshold
         system(f"{base} + {TITLE_WEIGHT:g} title", machine, {f"threshold {cut:g}, top-1": (cut, True)}, title=True)
     if arguments.logistic_c:
-        system(f"logistic C={arguments.logistic_c:g}, {grams} TF-IDF",
-               lambda: LogisticRegression(C=arguments.logistic_c, solver="liblinear", random_state=arguments.seed),
-               {f"threshold {cut:g}, top-1": (cut, True) for cut in arguments.logistic_threshold}, title=False)
+        system(
+            f"logistic C={arguments.logistic_c:g}, {grams} TF-IDF",
+            lambda: LogisticRegression(C=arguments.logistic_c, solver="liblinear", random_state=arguments.seed),
+            {f"threshold {cut:g}, top-1": (cut, True) for cut in arguments.logistic_threshold},
+            title=False,
+        )
     return rows
 
 
@@ -144,8 +155,13 @@ def main(given: list[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     rows = run(arguments)
     header = ["system", "micro F1", "macro F1", "samples F1", "Hamming loss", "subset accuracy", "seconds"]
-    lines = [f"Linear baselines on {Path(arguments.data).name}, test split:", "",
-             *markdown_table(header, rows), "", *provenance(arguments.seed, 1)]
+    lines = [
+        f"Linear baselines on {Path(arguments.data).name}, test split:",
+        "",
+        *markdown_table(header, rows),
+        "",
+        *provenance(arguments.seed, 1),
+    ]
     print("\n".join(lines))
     if arguments.output:
         with open(arguments.output, "a", encoding="utf-8") as stream:

@@ -59,8 +59,10 @@ class Study:
 
     def changes(self) -> dict[str, dict[str, float]]:
         """Task -> kind other than alone -> its metric minus the single-task run's."""
-        return {task: {kind: row.figure - of_kind[ALONE].figure for kind, row in of_kind.items() if kind != ALONE}
-                for task, of_kind in self.rows().items()}
+        return {
+            task: {kind: row.figure - of_kind[ALONE].figure for kind, row in of_kind.items() if kind != ALONE}
+            for task, of_kind in self.rows().items()
+        }
 
     def updates(self, task: str) -> int:
         """Batches that the joint run has read of a task."""
@@ -75,8 +77,9 @@ class Study:
         return list(next(iter(self.places.values())))
 
 
-def planned(joint: Path, output: Path, *, share: float, rate: float, overrides: Sequence[str] = ()
-            ) -> tuple[Places, dict[Path, tuple[Path, list[str]]]]:
+def planned(
+    joint: Path, output: Path, *, share: float, rate: float, overrides: Sequence[str] = ()
+) -> tuple[Places, dict[Path, tuple[Path, list[str]]]]:
     """Where each task's runs lie, and how those besides the joint one are trained.
 
     Args:
@@ -93,14 +96,23 @@ def planned(joint: Path, output: Path, *, share: float, rate: float, overrides: 
     for part in task_directories(joint):
         updates = _batches(part)
         places[part.name] = {ALONE: output / f"{part.name}-alone", TOGETHER: part}
-        runs[places[part.name][ALONE]] = part / "config.yaml", [
-            *common, *_updates(updates), "backbone.source_tag=false"]
+        runs[places[part.name][ALONE]] = (
+            part / "config.yaml",
+            [*common, *_updates(updates), "backbone.source_tag=false"],
+        )
         if not share:
             continue
         places[part.name][TUNED] = output / f"{part.name}-tuned"
-        runs[places[part.name][TUNED]] = part / "config.yaml", [
-            *common, *_updates(max(round(share * updates), 1)), f"training.learning_rate={rate * peak:g}",
-            f"init_from={part.resolve()}", "init_parts=[all]"]
+        runs[places[part.name][TUNED]] = (
+            part / "config.yaml",
+            [
+                *common,
+                *_updates(max(round(share * updates), 1)),
+                f"training.learning_rate={rate * peak:g}",
+                f"init_from={part.resolve()}",
+                "init_parts=[all]",
+            ],
+        )
     return places, runs
 
 
@@ -131,8 +143,15 @@ def table(study: Study) -> list[str]:
         for kind, change in changes[task].items():
             pair = pairs.get(frozenset((of_kind[ALONE].run, of_kind[kind].run)))
             differences.append(f"{change:+.2f}" + (f" (p {chance(pair.holm_p)}, {pair.test})" if pair else ""))
-        lines.append([task, _metric(study, task), f"{study.updates(task):,}",
-                      *(_with_interval(row.figure, row.low, row.high) for row in of_kind.values()), *differences])
+        lines.append(
+            [
+                task,
+                _metric(study, task),
+                f"{study.updates(task):,}",
+                *(_with_interval(row.figure, row.low, row.high) for row in of_kind.values()),
+                *differences,
+            ]
+        )
     return markdown_table(_header(study), lines)
 
 
@@ -143,26 +162,49 @@ def table_of_seeds(studies: Sequence[Study]) -> list[str]:
     of the paired t test, corrected by Holm for all of the table.
     """
     first, lines = studies[0], []
-    p_values = iter(holm([compare_seeds(*([study.rows()[task][kind].figure for study in studies]
-                                          for kind in (ALONE, other))).p_value
-                          for task in first.places for other in first.kinds() if other != ALONE]))
+    p_values = iter(
+        holm(
+            [
+                compare_seeds(
+                    *([study.rows()[task][kind].figure for study in studies] for kind in (ALONE, other))
+                ).p_value
+                for task in first.places
+                for other in first.kinds()
+                if other != ALONE
+            ]
+        )
+    )
     for task in first.places:
         rows = [study.rows()[task] for study in studies]
         changes = [study.changes()[task] for study in studies]
         figures = [[of_kind[kind].figure for of_kind in rows] for kind in first.kinds()]
         differences = [[change[kind] for change in changes] for kind in first.kinds() if kind != ALONE]
-        lines.append([task, _metric(first, task), f"{statistics.fmean(study.updates(task) for study in studies):,.0f}",
-                      *(f"{statistics.fmean(of_seeds):.2f}" for of_seeds in figures),
-                      *(_with_interval(statistics.fmean(of_seeds), *t_interval(of_seeds), sign="+")
-                        + f", p {chance(next(p_values))}" for of_seeds in differences),
-                      *(", ".join(f"{one:+.2f}" for one in of_seeds) for of_seeds in differences)])
+        lines.append(
+            [
+                task,
+                _metric(first, task),
+                f"{statistics.fmean(study.updates(task) for study in studies):,.0f}",
+                *(f"{statistics.fmean(of_seeds):.2f}" for of_seeds in figures),
+                *(
+                    _with_interval(statistics.fmean(of_seeds), *t_interval(of_seeds), sign="+")
+                    + f", p {chance(next(p_values))}"
+                    for of_seeds in differences
+                ),
+                *(", ".join(f"{one:+.2f}" for one in of_seeds) for of_seeds in differences),
+            ]
+        )
     header = _header(first)
-    return markdown_table([*header, *(f"{name}, each seed" for name in header[-(len(first.kinds()) - 1):])], lines)
+    return markdown_table([*header, *(f"{name}, each seed" for name in header[-(len(first.kinds()) - 1) :])], lines)
 
 
 def _header(study: Study) -> list[str]:
-    return ["task", "metric", "updates", *study.kinds(),
-            *(f"{kind} - {ALONE}" for kind in study.kinds() if kind != ALONE)]
+    return [
+        "task",
+        "metric",
+        "updates",
+        *study.kinds(),
+        *(f"{kind} - {ALONE}" for kind in study.kinds() if kind != ALONE),
+    ]
 
 
 def _metric(study: Study, task: str) -> str:
@@ -196,16 +238,27 @@ def plot(studies: Sequence[Study], path: Path) -> None:
             axes.bar(middles, means, width=width - 0.02, label=kind + seeds)
             for middle, mean, of_seeds in zip(middles, means, gains, strict=True):
                 up = mean >= 0
-                axes.annotate(f"{round(mean, 1) + 0.0:+.1f}", (middle, max(of_seeds) if up else min(of_seeds)),
-                              (0, 4 if up else -4), textcoords="offset points", ha="center",
-                              va="bottom" if up else "top", fontsize="small")
+                axes.annotate(
+                    f"{round(mean, 1) + 0.0:+.1f}",
+                    (middle, max(of_seeds) if up else min(of_seeds)),
+                    (0, 4 if up else -4),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom" if up else "top",
+                    fontsize="small",
+                )
                 if len(studies) > 1:
                     axes.plot([middle] * len(of_seeds), of_seeds, "o", color="black", markersize=3, alpha=0.6)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
-        axes.set_xticks(range(len(first.places)), [
-            f"{task.replace('_', ' ')}\n{_metric(first, task).partition(',')[0].replace('_', ' ')} "
-            f"{statistics.fmean(study.rows()[task][ALONE].figure for study in studies):.1f}" for task in first.places])
+        axes.set_xticks(
+            range(len(first.places)),
+            [
+                f"{task.replace('_', ' ')}\n{_metric(first, task).partition(',')[0].replace('_', ' ')} "
+                f"{statistics.fmean(study.rows()[task][ALONE].figure for study in studies):.1f}"
+                for task in first.places
+            ],
+        )
         axes.set(ylabel="points better than alone, on test", xlabel="below each task the metric and its figure alone")
         axes.margins(y=0.12)
         axes.spines["bottom"].set_visible(False)
@@ -226,18 +279,32 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_intermixed_args(given)
-    plans = [planned(joint, joint.with_name(f"{joint.name}-parts"), share=arguments.tuned, rate=arguments.rate,
-                     overrides=[*arguments.override, f"training.threads={arguments.threads}"])
-             for joint in arguments.joint]
+    plans = [
+        planned(
+            joint,
+            joint.with_name(f"{joint.name}-parts"),
+            share=arguments.tuned,
+            rate=arguments.rate,
+            overrides=[*arguments.override, f"training.threads={arguments.threads}"],
+        )
+        for joint in arguments.joint
+    ]
     run_all({path: run for _, runs in plans for path, run in runs.items()}, jobs=arguments.jobs)
     studies = [Study.read(places, split=arguments.split) for places, _ in plans]
     if arguments.plot:
         plot(studies, arguments.plot)
     kinds = studies[0].kinds()
     names = ", ".join(f"`{joint.name}`" for joint in arguments.joint)
-    publish([f"## {', '.join(kinds).capitalize()}: {names}, {arguments.split}", "",
-             *(table(studies[0]) if len(studies) == 1 else table_of_seeds(studies)), "",
-             *provenance(", ".join(str(study.found.rows[0].seed) for study in studies), arguments.threads)], arguments)
+    publish(
+        [
+            f"## {', '.join(kinds).capitalize()}: {names}, {arguments.split}",
+            "",
+            *(table(studies[0]) if len(studies) == 1 else table_of_seeds(studies)),
+            "",
+            *provenance(", ".join(str(study.found.rows[0].seed) for study in studies), arguments.threads),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -22,33 +22,163 @@ from pathlib import Path, PurePath
 
 # Word lists are data: what is wrong in them is no bug of the program's logic.
 _EXCLUDED = ("**/miniworld/lexicon*.py",)
-_COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-                ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
-_ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
-               ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-               ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitXor: ast.BitAnd}
+_COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitXor: ast.BitAnd,
+}
 _AXES = {0: 1, 1: 0, 2: 1, 3: 2, -1: -2, -2: -1, -3: -2}
 _AXIS_KEYWORDS = {"dim", "axis", "dim0", "dim1", "start_dim", "end_dim"}
 # Of these methods and functions a literal whole number is an axis, wherever it stands.
-_WITH_AXES = {"all", "amax", "amin", "any", "argmax", "argmin", "cat", "cummax", "cumprod", "cumsum", "diff", "flatten",
-              "flip", "gather", "index_add", "index_copy", "index_fill", "index_select", "log_softmax", "logcumsumexp",
-              "logsumexp", "mean", "movedim", "norm", "prod", "scatter", "scatter_", "scatter_add", "scatter_add_",
-              "select", "size", "softmax", "squeeze", "stack", "std", "sum", "swapaxes", "transpose", "unbind",
-              "unsqueeze", "unsqueeze_", "var"}
-_SYMMETRIC = {"add", "allclose", "array_equal", "equal", "gcd", "getattr", "hasattr", "intersection", "isclose",
-              "isinstance", "issubclass", "lcm", "logaddexp", "max", "maximum", "min", "minimum", "mul", "multiply",
-              "print", "setattr", "union"}
+_WITH_AXES = {
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "cat",
+    "cummax",
+    "cumprod",
+    "cumsum",
+    "diff",
+    "flatten",
+    "flip",
+    "gather",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_select",
+    "log_softmax",
+    "logcumsumexp",
+    "logsumexp",
+    "mean",
+    "movedim",
+    "norm",
+    "prod",
+    "scatter",
+    "scatter_",
+    "scatter_add",
+    "scatter_add_",
+    "select",
+    "size",
+    "softmax",
+    "squeeze",
+    "stack",
+    "std",
+    "sum",
+    "swapaxes",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "unsqueeze_",
+    "var",
+}
+_SYMMETRIC = {
+    "add",
+    "allclose",
+    "array_equal",
+    "equal",
+    "gcd",
+    "getattr",
+    "hasattr",
+    "intersection",
+    "isclose",
+    "isinstance",
+    "issubclass",
+    "lcm",
+    "logaddexp",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "mul",
+    "multiply",
+    "print",
+    "setattr",
+    "union",
+}
 # Without these a type changes, which nothing survives, or nothing does.
-_NEEDED = {"bool", "dict", "enumerate", "float", "frozenset", "id", "int", "iter", "len", "list", "next", "open",
-           "print", "range", "repr", "set", "str", "super", "tuple", "type", "vars"}
+_NEEDED = {
+    "bool",
+    "dict",
+    "enumerate",
+    "float",
+    "frozenset",
+    "id",
+    "int",
+    "iter",
+    "len",
+    "list",
+    "next",
+    "open",
+    "print",
+    "range",
+    "repr",
+    "set",
+    "str",
+    "super",
+    "tuple",
+    "type",
+    "vars",
+}
 # Methods whose result is of the object's own type and, for tensors, shape.
-_KEEP_THE_TYPE = {"abs", "casefold", "clamp", "clip", "detach", "exp", "flip", "log", "lower", "lstrip", "masked_fill",
-                  "removeprefix", "removesuffix", "replace", "roll", "rstrip", "sigmoid", "sqrt", "square", "strip",
-                  "tanh", "upper"}
+_KEEP_THE_TYPE = {
+    "abs",
+    "casefold",
+    "clamp",
+    "clip",
+    "detach",
+    "exp",
+    "flip",
+    "log",
+    "lower",
+    "lstrip",
+    "masked_fill",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "roll",
+    "rstrip",
+    "sigmoid",
+    "sqrt",
+    "square",
+    "strip",
+    "tanh",
+    "upper",
+}
 # Arguments that guard, cache, flush or lay out, and so change no result.
-_NO_BEHAVIOUR = {"zip": {"strict"}, "print": {"flush"}, "warn": {"stacklevel"}, "cache": {"maxsize"},
-                 "lru_cache": {"maxsize"}, "dumps": {"allow_nan"}, "to": {"non_blocking"},
-                 "dataclass": {"frozen", "slots", "kw_only", "eq", "repr"}}
+_NO_BEHAVIOUR = {
+    "zip": {"strict"},
+    "print": {"flush"},
+    "warn": {"stacklevel"},
+    "cache": {"maxsize"},
+    "lru_cache": {"maxsize"},
+    "dumps": {"allow_nan"},
+    "to": {"non_blocking"},
+    "dataclass": {"frozen", "slots", "kw_only", "eq", "repr"},
+}
 _TELLING = {"print", "echo", "warn", "debug", "info", "warning", "error", "log"}
 
 
@@ -117,14 +247,20 @@ class _Place:
 def files_of(root: Path, package: str, *patterns: str) -> list[str]:
     """The package's files that can hold mutants, relative to the root; of patterns one has to match."""
     found = (path.relative_to(root) for path in sorted((root / package).rglob("*.py")))
-    return [str(path) for path in found if any(path.match(pattern) for pattern in patterns or ("*",))
-            and not any(path.match(pattern) for pattern in _EXCLUDED)]
+    return [
+        str(path)
+        for path in found
+        if any(path.match(pattern) for pattern in patterns or ("*",))
+        and not any(path.match(pattern) for pattern in _EXCLUDED)
+    ]
 
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file."""
-    return [Mutant(file, *named, ast.unparse(place.node), ast.unparse(new), place.lines())
-            for named, place, new in _changes(ast.parse(text))]
+    return [
+        Mutant(file, *named, ast.unparse(place.node), ast.unparse(new), place.lines())
+        for named, place, new in _changes(ast.parse(text))
+    ]
 
 
 def mutated(mutant: Mutant, text: str) -> str:
@@ -187,16 +323,20 @@ def _replace(text: str, node: ast.AST, new: str) -> str:
     """The text with a node's own written anew; columns count bytes."""
     lines = text.encode().splitlines(keepends=True)
     first, last = node.lineno - 1, node.end_lineno - 1
-    head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset:]
-    return b"".join([*lines[:first], head + new.encode() + tail, *lines[last + 1:]]).decode()
+    head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
+    return b"".join([*lines[:first], head + new.encode() + tail, *lines[last + 1 :]]).decode()
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[tuple[str, str, int], _Place, ast.AST]]:
     """Each change's function, rule and occurrence, where it is made, and what is put there."""
     counts: Counter[tuple[str, str]] = Counter()
     axes: set[int] = set()
-    imported = {(name.asname or name.name).partition(".")[0] for node in ast.walk(tree)
-                if isinstance(node, ast.Import | ast.ImportFrom) for name in node.names}
+    imported = {
+        (name.asname or name.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
     for place in _places(tree):
         for rule, new in _variants(place.node, axes, imported | {"self", "cls"}):
             counts[place.function, rule] += 1
@@ -205,6 +345,7 @@ def _changes(tree: ast.Module) -> Iterator[tuple[tuple[str, str, int], _Place, a
 
 def _places(tree: ast.Module) -> Iterator[_Place]:
     """Every node that a rule may change, outer before inner, in the order of the text."""
+
     def below(parent: ast.AST, function: str, statement: ast.stmt | None, text: ast.AST | None) -> Iterator[_Place]:
         for field, value in ast.iter_fields(parent):
             if field in ("annotation", "returns") or (isinstance(parent, ast.Call) and _is_message(parent, field)):
@@ -229,8 +370,9 @@ def _is_skipped(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Assign):
         return any(isinstance(target, ast.Name) and target.id in ("__all__", "__slots__") for target in node.targets)
-    return isinstance(node, ast.If) and ("TYPE_CHECKING" in ast.unparse(node.test)
-                                         or ast.unparse(node.test).startswith("__name__ =="))
+    return isinstance(node, ast.If) and (
+        "TYPE_CHECKING" in ast.unparse(node.test) or ast.unparse(node.test).startswith("__name__ ==")
+    )
 
 
 def _is_message(call: ast.Call, field: str) -> bool:
@@ -259,12 +401,18 @@ def _variants(node: ast.AST, axes: set[int], owners: set[str]) -> Iterator[tuple
     """
     if isinstance(node, ast.Compare):
         for place, operator in enumerate(node.ops):
-            changed = [*node.ops[:place], _COMPARISONS[type(operator)](), *node.ops[place + 1:]]
+            changed = [*node.ops[:place], _COMPARISONS[type(operator)](), *node.ops[place + 1 :]]
             yield "comparison", ast.Compare(node.left, changed, node.comparators)
     elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in _ARITHMETIC and not _joins(node):
         other = _ARITHMETIC[type(node.op)]()
-        yield "arithmetic", (ast.BinOp(node.left, other, node.right) if isinstance(node, ast.BinOp) else
-                             ast.AugAssign(node.target, other, node.value))
+        yield (
+            "arithmetic",
+            (
+                ast.BinOp(node.left, other, node.right)
+                if isinstance(node, ast.BinOp)
+                else ast.AugAssign(node.target, other, node.value)
+            ),
+        )
     elif isinstance(node, ast.BoolOp):
         yield "and-or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -288,9 +436,11 @@ def _variants(node: ast.AST, axes: set[int], owners: set[str]) -> Iterator[tuple
 def _joins(node: ast.BinOp | ast.AugAssign) -> bool:
     """Whether it joins or formats texts, sequences, paths or types, of which another operator makes a TypeError."""
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.value,)
-    return any(isinstance(side, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp | ast.Dict)
-               or (isinstance(side, ast.Constant) and (side.value is None or isinstance(side.value, str)))
-               for side in sides)
+    return any(
+        isinstance(side, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp | ast.Dict)
+        or (isinstance(side, ast.Constant) and (side.value is None or isinstance(side.value, str)))
+        for side in sides
+    )
 
 
 def _number(node: ast.AST) -> int | float | None:
@@ -317,9 +467,14 @@ def _axis_variants(node: ast.Call, axes: set[int]) -> Iterator[tuple[str, ast.AS
         if isinstance(axis, int) and axis in _AXES:
             axes.update(id(inner) for inner in ast.walk(value))
             other = _literal(_AXES[axis])
-            yield "axis", ast.Call(
-                node.func, [other if place == where else old for place, old in enumerate(node.args)],
-                [ast.keyword(one.arg, other) if one.arg == where else one for one in node.keywords])
+            yield (
+                "axis",
+                ast.Call(
+                    node.func,
+                    [other if place == where else old for place, old in enumerate(node.args)],
+                    [ast.keyword(one.arg, other) if one.arg == where else one for one in node.keywords],
+                ),
+            )
 
 
 def _call_variants(node: ast.Call, owners: set[str]) -> Iterator[tuple[str, ast.AST]]:
@@ -329,7 +484,7 @@ def _call_variants(node: ast.Call, owners: set[str]) -> Iterator[tuple[str, ast.
     for place, (left, right) in enumerate(zip(node.args, node.args[1:], strict=False)):
         plain = all(isinstance(side, ast.Name | ast.Attribute) for side in (left, right))
         if plain and name not in _SYMMETRIC and ast.dump(left) != ast.dump(right):
-            swapped = [*node.args[:place], right, left, *node.args[place + 2:]]
+            swapped = [*node.args[:place], right, left, *node.args[place + 2 :]]
             yield "swap", ast.Call(node.func, swapped, node.keywords)
     owner = node.func
     while isinstance(owner, ast.Attribute):
@@ -337,8 +492,14 @@ def _call_variants(node: ast.Call, owners: set[str]) -> Iterator[tuple[str, ast.
     free = isinstance(owner, ast.Name) and (owner is node.func or owner.id in owners)
     if isinstance(node.func, ast.Attribute) and name in _KEEP_THE_TYPE and not (free and node.args):
         yield "call", node.func.value
-    elif (free and len(node.args) == 1 and not node.keywords and name not in _NEEDED and not name[:1].isupper()
-          and not isinstance(node.args[0], ast.Constant | ast.Starred)):
+    elif (
+        free
+        and len(node.args) == 1
+        and not node.keywords
+        and name not in _NEEDED
+        and not name[:1].isupper()
+        and not isinstance(node.args[0], ast.Constant | ast.Starred)
+    ):
         yield "call", node.args[0]
 
 

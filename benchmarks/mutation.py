@@ -45,14 +45,21 @@ def choose(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
         SystemExit: a name that does not occur.
     """
     if arguments.only:
-        found = {mutant.name: mutant for file in {name.partition("::")[0] for name in arguments.only}
-                 if (root / file).is_file() for mutant in mutants_of(file, _text(root, file))}
+        found = {
+            mutant.name: mutant
+            for file in {name.partition("::")[0] for name in arguments.only}
+            if (root / file).is_file()
+            for mutant in mutants_of(file, _text(root, file))
+        }
         unknown = [name for name in arguments.only if name not in found]
         if unknown:
             sys.exit(f"no such mutant: {', '.join(unknown)}")
         return [found[name] for name in arguments.only]
-    every = [mutant for file in files_of(root, arguments.package, *arguments.files)
-             for mutant in mutants_of(file, _text(root, file))]
+    every = [
+        mutant
+        for file in files_of(root, arguments.package, *arguments.files)
+        for mutant in mutants_of(file, _text(root, file))
+    ]
     chosen = []
     for mutant in draw(every, len(every), arguments.seed):
         if len(chosen) == arguments.mutants:
@@ -65,16 +72,33 @@ def choose(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
     return chosen
 
 
-def attempt(mutants: Sequence[Mutant], reach: Reach, project: Project, known: dict[str, dict[str, Any]],
-            arguments: argparse.Namespace) -> None:
+def attempt(
+    mutants: Sequence[Mutant],
+    reach: Reach,
+    project: Project,
+    known: dict[str, dict[str, Any]],
+    arguments: argparse.Namespace,
+) -> None:
     """Try what is not known yet; adds to `known` and to the file of results."""
-    stages = {mutant.name: [(file, tests) for file, tests in reach.stages(mutant.file, mutant.lines)
-                            if file in (arguments.tests or (file,))] for mutant in mutants}
-    against = {name: hashlib.sha256(json.dumps([[file, sorted(tests), reach.records[file]["files"][file]]
-                                                for file, tests in found]).encode()).hexdigest()
-               for name, found in stages.items()}
-    waiting = [mutant for mutant in mutants
-               if not _is_settled(known.get(mutant.name), mutant, against[mutant.name], arguments.budget)]
+    stages = {
+        mutant.name: [
+            (file, tests)
+            for file, tests in reach.stages(mutant.file, mutant.lines)
+            if file in (arguments.tests or (file,))
+        ]
+        for mutant in mutants
+    }
+    against = {
+        name: hashlib.sha256(
+            json.dumps([[file, sorted(tests), reach.records[file]["files"][file]] for file, tests in found]).encode()
+        ).hexdigest()
+        for name, found in stages.items()
+    }
+    waiting = [
+        mutant
+        for mutant in mutants
+        if not _is_settled(known.get(mutant.name), mutant, against[mutant.name], arguments.budget)
+    ]
     if arguments.tests:
         waiting = [mutant for mutant in waiting if stages[mutant.name]]
 
@@ -91,11 +115,17 @@ def attempt(mutants: Sequence[Mutant], reach: Reach, project: Project, known: di
             if "died" in found and os.WIFSIGNALED(found["died"]) and os.WTERMSIG(found["died"]) == signal.SIGALRM:
                 outcome = TIMED_OUT
             last = found["last"] if "died" in found else ""
-            row = {"name": mutant.name, "change": _change(mutant), "outcome": outcome,
-                   "test": next(iter(found.get("failed", ())), last), "ran": found.get("ran", 0),
-                   "reaching": sum(len(tests) for _, tests in stages[mutant.name]),
-                   "seconds": round(found.get("seconds", 0.0), 1), "budget": arguments.budget,
-                   "against": against[mutant.name]}
+            row = {
+                "name": mutant.name,
+                "change": _change(mutant),
+                "outcome": outcome,
+                "test": next(iter(found.get("failed", ())), last),
+                "ran": found.get("ran", 0),
+                "reaching": sum(len(tests) for _, tests in stages[mutant.name]),
+                "seconds": round(found.get("seconds", 0.0), 1),
+                "budget": arguments.budget,
+                "against": against[mutant.name],
+            }
             if arguments.tests and outcome == SURVIVED and mutant.name in known:
                 row = known[mutant.name]  # which more tests have let live
             known[mutant.name] = row
@@ -118,6 +148,7 @@ def unsound(rows: Sequence[Mapping[str, Any]], reach: Reach, project: Project, j
     for test in {row["test"] for row in rows if row["outcome"] == CAUGHT and "::" in row["test"]}:
         file = test.partition("::")[0]
         by_file.setdefault(file, {})[test] = reach.records[file]["seconds"].get(test, 0.0)
+
     def work(chosen: tuple[str, dict[str, float]], tree: Path) -> dict[str, Any]:
         return try_tests([chosen], tree, math.inf, "--maxfail=0")
 
@@ -135,14 +166,23 @@ def report(mutants: Sequence[Mutant], known: Mapping[str, Mapping[str, Any]], ro
         counts.setdefault(mutant.package, Counter())[rows[mutant.name]["outcome"]] += 1
     total = sum(counts.values(), Counter())
     order = (CAUGHT, TIMED_OUT, SURVIVED, IS_EQUIVALENT)
-    table = markdown_table(["package", "drawn", *order, "share caught"], [
-        [package, str(found.total()), *(str(found[outcome]) for outcome in order), _share(found)]
-        for package, found in [*sorted(counts.items()), ("**all**", total)]])
+    table = markdown_table(
+        ["package", "drawn", *order, "share caught"],
+        [
+            [package, str(found.total()), *(str(found[outcome]) for outcome in order), _share(found)]
+            for package, found in [*sorted(counts.items()), ("**all**", total)]
+        ],
+    )
     by_rule: dict[str, Counter[str]] = {}
     for mutant in mutants:
         by_rule.setdefault(mutant.rule, Counter())[rows[mutant.name]["outcome"]] += 1
-    lines = [*table, "", "Share caught: of those that change behaviour, timeouts included. By rule: " + ", ".join(
-        f"{rule} {_share(found)} of {found.total()}" for rule, found in sorted(by_rule.items())) + "."]
+    lines = [
+        *table,
+        "",
+        "Share caught: of those that change behaviour, timeouts included. By rule: "
+        + ", ".join(f"{rule} {_share(found)} of {found.total()}" for rule, found in sorted(by_rule.items()))
+        + ".",
+    ]
     if bad:
         lines += ["", f"**Not sound**: {', '.join(sorted(bad))} fail without a mutant, too."]
     alive = [mutant for mutant in mutants if rows[mutant.name]["outcome"] == SURVIVED]
@@ -150,11 +190,24 @@ def report(mutants: Sequence[Mutant], known: Mapping[str, Mapping[str, Any]], ro
     for mutant in alive:
         row = rows[mutant.name]
         tests = f"{row['ran']} of {row['reaching']} tests that reach it ran" if row["reaching"] else "no test does"
-        lines += ["", f"`python -m benchmarks.mutation --only \"{mutant.name}\"` ({tests})", "", "```diff",
-                  *_difference(mutant, _text(root, mutant.file)), "```"]
+        lines += [
+            "",
+            f'`python -m benchmarks.mutation --only "{mutant.name}"` ({tests})',
+            "",
+            "```diff",
+            *_difference(mutant, _text(root, mutant.file)),
+            "```",
+        ]
     same = [mutant for mutant in mutants if rows[mutant.name]["outcome"] == IS_EQUIVALENT]
-    lines += ["", f"## Equivalent: {len(same)}", "", *markdown_table(["mutant", "change", "why it is equivalent"], [
-        [f"`{mutant.name}`", f"`{_cell(_change(mutant))}`", _cell(EQUIVALENT[mutant.name][1])] for mutant in same])]
+    lines += [
+        "",
+        f"## Equivalent: {len(same)}",
+        "",
+        *markdown_table(
+            ["mutant", "change", "why it is equivalent"],
+            [[f"`{mutant.name}`", f"`{_cell(_change(mutant))}`", _cell(EQUIVALENT[mutant.name][1])] for mutant in same],
+        ),
+    ]
     return lines
 
 
@@ -195,8 +248,12 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="of tests for a mutant")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the project, only read")
     parser.add_argument("--package", default="seq2seq_suite")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks/mutation",
-                        help="where it is kept which tests run which lines")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks/mutation",
+        help="where it is kept which tests run which lines",
+    )
     parser.add_argument("--results", type=Path, help="JSON lines; results.jsonl in the cache by default")
     parser.add_argument("--resume", action="store_true", help="continue with the file of results")
     parser.add_argument("--output", type=Path, help="Markdown file")
@@ -252,8 +309,16 @@ def _run(arguments: argparse.Namespace, project: Project) -> None:
 
     rows = {mutant.name: known[mutant.name] for mutant in tried}
     bad = unsound(list(rows.values()), reach, project, arguments.jobs)
-    publish(["# Mutation score of the tests", "", *provenance(arguments.seed, arguments.jobs), "",
-             *report(mutants, rows, project.clean, bad)], arguments)
+    publish(
+        [
+            "# Mutation score of the tests",
+            "",
+            *provenance(arguments.seed, arguments.jobs),
+            "",
+            *report(mutants, rows, project.clean, bad),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -42,8 +42,9 @@ class _Selection:
     cut: bool = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if item.nodeid in self.chosen),
-                          key=lambda item: self.chosen[item.nodeid])
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.chosen), key=lambda item: self.chosen[item.nodeid]
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Any:
@@ -71,13 +72,30 @@ def within(folder: Path, what: str, usual: float) -> None:
 
 def pytest_in(tree: Path, file: str, plugin: object, *options: str) -> int:
     """Run a file's tests in this process."""
-    return int(pytest.main([file, "-q", "-rN", "--doctest-modules", "--assert=plain", "-o", "addopts=", "-p",
-                            "no:cacheprovider", f"--rootdir={tree}", f"--basetemp={tree.parent / 'tmp' / 'pytest'}",
-                            *options], plugins=[plugin]))
+    return int(
+        pytest.main(
+            [
+                file,
+                "-q",
+                "-rN",
+                "--doctest-modules",
+                "--assert=plain",
+                "-o",
+                "addopts=",
+                "-p",
+                "no:cacheprovider",
+                f"--rootdir={tree}",
+                f"--basetemp={tree.parent / 'tmp' / 'pytest'}",
+                *options,
+            ],
+            plugins=[plugin],
+        )
+    )
 
 
-def try_tests(stages: Iterable[tuple[str, Mapping[str, float]]], tree: Path, budget: float, *options: str
-              ) -> dict[str, Any]:
+def try_tests(
+    stages: Iterable[tuple[str, Mapping[str, float]]], tree: Path, budget: float, *options: str
+) -> dict[str, Any]:
     """Run tests, file by file, until one fails; `failed` holds tests, or a file that could not be collected."""
     until, ran = time.monotonic() + budget, 0
     for file, chosen in stages:
@@ -136,8 +154,11 @@ def record(file: str, tree: Path, package: str) -> dict[str, Any]:
     import coverage
 
     settings = tree.parent / "coveragerc"
-    settings.write_text(f"[run]\nsource = {tree / package}\ndata_file = {tree.parent / 'covered'}\nparallel = true\n"
-                        "context = ${MUTATION_CONTEXT-}\n", encoding="utf-8")
+    settings.write_text(
+        f"[run]\nsource = {tree / package}\ndata_file = {tree.parent / 'covered'}\nparallel = true\n"
+        "context = ${MUTATION_CONTEXT-}\n",
+        encoding="utf-8",
+    )
     os.environ["COVERAGE_PROCESS_START"] = str(settings)
     measured = coverage.Coverage(config_file=str(settings))
     recorder = _Recorder(measured)
@@ -156,9 +177,12 @@ def record(file: str, tree: Path, package: str) -> dict[str, Any]:
         for line, contexts in whole.get_data().contexts_by_lineno(path).items():
             together[tuple(sorted(contexts))].append(line)
         lines[str(PurePath(path).relative_to(tree))] = [[contexts, found] for contexts, found in together.items()]
-    return {"code": code, "lines": lines, "seconds": {test: round(recorder.seconds[test], 4)
-                                                      for test in sorted(recorder.passed)},
-            "failing": sorted(test for test in recorder.seconds if test not in recorder.passed)}
+    return {
+        "code": code,
+        "lines": lines,
+        "seconds": {test: round(recorder.seconds[test], 4) for test in sorted(recorder.passed)},
+        "failing": sorted(test for test in recorder.seconds if test not in recorder.passed),
+    }
 
 
 @dataclass
@@ -171,12 +195,17 @@ class Reach:
 
     def fill(self, jobs: int) -> None:
         """Run the test files of which nothing is known or whose files have changed."""
-        hashes = {str(path.relative_to(self.project.clean)): _sha(path.read_bytes())
-                  for path in self.project.clean.rglob("*.py")}
+        hashes = {
+            str(path.relative_to(self.project.clean)): _sha(path.read_bytes())
+            for path in self.project.clean.rglob("*.py")
+        }
         files = self.project.test_files()
         # What every test file may depend on: tools of the tests, settings and recipes.
-        common = [*(path for path in (self.project.clean / "tests").rglob("*.py") if not path.match("test_*.py")),
-                  *self.project.clean.glob("*.toml"), *self.project.clean.rglob("*.yaml")]
+        common = [
+            *(path for path in (self.project.clean / "tests").rglob("*.py") if not path.match("test_*.py")),
+            *self.project.clean.glob("*.toml"),
+            *self.project.clean.rglob("*.yaml"),
+        ]
         key = _sha(b"".join(path.read_bytes() for path in sorted(common)) + sys.version.encode())
         self.cache.mkdir(parents=True, exist_ok=True)
         for file in files:
@@ -199,8 +228,12 @@ class Reach:
             new.replace(self._kept(file))  # an interruption leaves no half of it
             seconds = sum(found["seconds"].values())
             notes = [f"\n  fails or is skipped: {test}" for test in found["failing"]]
-            print(f"{count}/{len(missing)} {file}: {len(found['seconds'])} tests, {seconds:.1f} s", *notes,
-                  file=sys.stderr, flush=True)
+            print(
+                f"{count}/{len(missing)} {file}: {len(found['seconds'])} tests, {seconds:.1f} s",
+                *notes,
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _kept(self, file: str) -> Path:
         return self.cache / f"{_sha(file.encode())[:16]}.json"
@@ -213,14 +246,21 @@ class Reach:
         """
         found = []
         for file, known in self.records.items():
-            contexts = {context for group, numbers in known["lines"].get(module, [])
-                        if any(lines[0] <= number <= lines[1] for number in numbers) for context in group}
+            contexts = {
+                context
+                for group, numbers in known["lines"].get(module, [])
+                if any(lines[0] <= number <= lines[1] for number in numbers)
+                for context in group
+            }
             direct = {context.rpartition("|")[0] for context in contexts} & set(known["seconds"])
             shared = any(context == WHOLE_FILE or context.endswith("|setup") for context in contexts)
             rest = set(known["seconds"]) - direct if shared else set()
             for near, slow in itertools.product((0, 1), (False, True)):
-                chosen = {test: seconds for test in (direct, rest)[near]
-                          if ((seconds := known["seconds"][test]) > _SLOW) == slow}
+                chosen = {
+                    test: seconds
+                    for test in (direct, rest)[near]
+                    if ((seconds := known["seconds"][test]) > _SLOW) == slow
+                }
                 if chosen:
                     order = slow, near, self._distance(file, module), min(chosen.values())
                     found.append((order, file, chosen))

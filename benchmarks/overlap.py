@@ -84,19 +84,30 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    header = ["processes", "MB of gradients", "no exchange, ms", "during the backward pass, ms", "after it, ms",
-              "exposed part of the update"]
+    header = [
+        "processes",
+        "MB of gradients",
+        "no exchange, ms",
+        "during the backward pass, ms",
+        "after it, ms",
+        "exposed part of the update",
+    ]
     print("\n".join([*provenance(1, 1), "", *markdown_table(header, [])]), flush=True)
     for world in arguments.processes:
         with tempfile.TemporaryDirectory() as folder:
             store, results = (str(Path(folder) / name) for name in ("store", "results"))
-            run = functools.partial(measure, world=world, size=arguments.size, rounds=arguments.rounds, store=store,
-                                    results=results)
+            run = functools.partial(
+                measure, world=world, size=arguments.size, rounds=arguments.rounds, store=store, results=results
+            )
             multiprocessing.spawn(run, nprocs=world)
             times, count = torch.load(results)
         during, after, none = (statistics.median(times[name]) for name in ("during", "after", "none"))
-        row = [str(world), f"{4 * count / 1e6:.1f}", *(f"{1e3 * one:.0f}" for one in (none, during, after)),
-               f"{100 * (during - none) / during:.0f} %"]
+        row = [
+            str(world),
+            f"{4 * count / 1e6:.1f}",
+            *(f"{1e3 * one:.0f}" for one in (none, during, after)),
+            f"{100 * (during - none) / during:.0f} %",
+        ]
         print(f"| {' | '.join(row)} |", flush=True)
 
 

@@ -43,8 +43,10 @@ class Recipe:
     seconds: float
 
 
-RECIPES = {"base": Recipe(Shape(512, 2048, 8, 6, 37_000), 100_000, 0.4),
-           "big": Recipe(Shape(1024, 4096, 16, 6, 37_000), 300_000, 1.0)}
+RECIPES = {
+    "base": Recipe(Shape(512, 2048, 8, 6, 37_000), 100_000, 0.4),
+    "big": Recipe(Shape(1024, 4096, 16, 6, 37_000), 300_000, 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,12 @@ class Link:
 
 
 # NVLink: 370 GB/s of 450 (NVIDIA/nccl-tests#212); networks at 90 % of their rate.
-LINKS = (Link("one H100", 1, 0.0), Link("eight, NVLink", 8, 370e9),
-         Link("two machines of eight, 8 x 400 Gb/s", 16, 370e9, 0.9 * 8 * 50e9),
-         Link("two machines of eight, 100 Gb/s", 16, 370e9, 0.9 * 12.5e9))
+LINKS = (
+    Link("one H100", 1, 0.0),
+    Link("eight, NVLink", 8, 370e9),
+    Link("two machines of eight, 8 x 400 Gb/s", 16, 370e9, 0.9 * 8 * 50e9),
+    Link("two machines of eight, 100 Gb/s", 16, 370e9, 0.9 * 12.5e9),
+)
 
 
 def parameters(shape: Shape) -> int:
@@ -152,10 +157,19 @@ def rows() -> list[list[str]]:
                 idle = waiting(4 * count, link, 2 / 3 * compute) if link.gpus > 1 else 0.0
                 step = max(compute + idle, floor)
                 memory = sum(BYTES.values()) * count + 4 * shape.width * shape.vocabulary + kept * TOKENS / link.gpus
-                table.append([name, link.name, f"{100 * share:.0f} %", f"{1e3 * compute:.1f}",
-                              f"{1e3 * exchange(4 * count, link):.1f}" if link.gpus > 1 else "-",
-                              f"{1e3 * idle:.1f}", f"{1e3 * floor:.1f}", f"{recipe.steps * step / 3600:.2f}",
-                              f"{memory / 1e9:.1f}"])
+                table.append(
+                    [
+                        name,
+                        link.name,
+                        f"{100 * share:.0f} %",
+                        f"{1e3 * compute:.1f}",
+                        f"{1e3 * exchange(4 * count, link):.1f}" if link.gpus > 1 else "-",
+                        f"{1e3 * idle:.1f}",
+                        f"{1e3 * floor:.1f}",
+                        f"{recipe.steps * step / 3600:.2f}",
+                        f"{memory / 1e9:.1f}",
+                    ]
+                )
     return table
 
 
@@ -164,13 +178,24 @@ def main() -> None:
     for name, recipe in RECIPES.items():
         shape, count, each = recipe.shape, parameters(recipe.shape), operations(recipe.shape)
         kept, launched = counted(shape)
-        print(f"{name}: {count / 1e6:.1f}M parameters, {each / 1e12:.1f} TFLOP a step, {recipe.steps * each:.2g} in "
-              f"all; {sum(BYTES.values()) * count / 1e9:.2f} GB for {', '.join(BYTES)}; {kept / 1e3:.0f} kB of "
-              f"activations a token, {launched:,} kernels an update; the authors' {recipe.seconds} s a step are "
-              f"{100 * each / recipe.seconds / (8 * 10.6e12):.0f} % of eight P100s' 10.6 TFLOP/s")
+        print(
+            f"{name}: {count / 1e6:.1f}M parameters, {each / 1e12:.1f} TFLOP a step, {recipe.steps * each:.2g} in "
+            f"all; {sum(BYTES.values()) * count / 1e9:.2f} GB for {', '.join(BYTES)}; {kept / 1e3:.0f} kB of "
+            f"activations a token, {launched:,} kernels an update; the authors' {recipe.seconds} s a step are "
+            f"{100 * each / recipe.seconds / (8 * 10.6e12):.0f} % of eight P100s' 10.6 TFLOP/s"
+        )
     print()
-    header = ["model", "GPUs", "share of peak", "compute, ms a step", "exchange, ms", "exposed, ms",
-              "launches, ms", "hours", "GB on a GPU"]
+    header = [
+        "model",
+        "GPUs",
+        "share of peak",
+        "compute, ms a step",
+        "exchange, ms",
+        "exposed, ms",
+        "launches, ms",
+        "hours",
+        "GB on a GPU",
+    ]
     print("\n".join(markdown_table(header, rows())))
 
 

@@ -33,17 +33,63 @@ NAME = "pretended"
 GRAPH = "graph"  # the name under which one that is replayed counts as a launch
 PACKAGE = "seq2seq_suite"
 # Their result's shape depends on values, so that a GPU's host waits for them; `_local_scalar_dense` is `item`.
-_READ = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal",
-         "bincount", "repeat_interleave.Tensor", "_ctc_loss.Tensor"}
-_NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view", "lift_fresh",
-              "resize_", "set_", "_nested_tensor_from_mask"}
+_READ = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "equal",
+    "bincount",
+    "repeat_interleave.Tensor",
+    "_ctc_loss.Tensor",
+}
+_NO_KERNEL = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "_unsafe_view",
+    "lift_fresh",
+    "resize_",
+    "set_",
+    "_nested_tensor_from_mask",
+}
 _INDEXING = {"index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index"}
 # As CUDA's autocast has them: products in the lower precision, what sums or exponentiates in float32.
-_LOWER = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addmv", "mv", "conv1d", "conv2d",
-          "scaled_dot_product_attention")
-_FLOAT32 = ("exp", "log", "softmax.int", "log_softmax.int", "layer_norm", "rms_norm", "nll_loss", "cumsum", "sum",
-            "prod", "norm.Scalar", "norm.ScalarOpt_dim", "binary_cross_entropy_with_logits", "pow.Tensor_Scalar",
-            "cosine_similarity", "logsumexp")
+_LOWER = (
+    "linear",
+    "matmul",
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "addmv",
+    "mv",
+    "conv1d",
+    "conv2d",
+    "scaled_dot_product_attention",
+)
+_FLOAT32 = (
+    "exp",
+    "log",
+    "softmax.int",
+    "log_softmax.int",
+    "layer_norm",
+    "rms_norm",
+    "nll_loss",
+    "cumsum",
+    "sum",
+    "prod",
+    "norm.Scalar",
+    "norm.ScalarOpt_dim",
+    "binary_cross_entropy_with_logits",
+    "pow.Tensor_Scalar",
+    "cosine_similarity",
+    "logsumexp",
+)
 
 
 class _Module(backend_registration._DummyBackendModule):
@@ -94,8 +140,15 @@ class Pretended(Tensor):
 
     @staticmethod
     def __new__(cls, raw: Tensor) -> Pretended:
-        made = Tensor._make_wrapper_subclass(cls, raw.size(), strides=raw.stride(), dtype=raw.dtype, device=DEVICE,
-                                             storage_offset=raw.storage_offset(), requires_grad=False)
+        made = Tensor._make_wrapper_subclass(
+            cls,
+            raw.size(),
+            strides=raw.stride(),
+            dtype=raw.dtype,
+            device=DEVICE,
+            storage_offset=raw.storage_offset(),
+            requires_grad=False,
+        )
         made.raw = raw
         return made
 
@@ -251,8 +304,15 @@ def _check(plain: str, args: tuple, ours: Sequence[Tensor], foreign: Sequence[Te
         raise MixedDevices(f"{plain} at {_line()} mixes tensors of {DEVICE} with the CPU's {shapes}")
 
 
-def _count(operator: Any, name: str, plain: str, args: tuple, kwargs: dict[str, Any], ours: Sequence[Tensor],
-           result_is_ours: bool) -> None:
+def _count(
+    operator: Any,
+    name: str,
+    plain: str,
+    args: tuple,
+    kwargs: dict[str, Any],
+    ours: Sequence[Tensor],
+    result_is_ours: bool,
+) -> None:
     _counts.operators += 1
     is_view = any(one.alias_info is not None and not one.alias_info.is_write for one in operator._schema.returns)
     if not is_view and plain not in _NO_KERNEL:
@@ -275,8 +335,14 @@ def _count(operator: Any, name: str, plain: str, args: tuple, kwargs: dict[str, 
             _counts.wait("copy to the device" if into_ours else "copy to the CPU")
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-               is_causal: bool = False) -> Tensor:
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+) -> Tensor:
     """One kernel, as on a GPU, where the CPU has one."""
     if torch.is_autocast_enabled(NAME):
         lower = torch.get_autocast_dtype(NAME)
@@ -284,14 +350,16 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
         attn_mask = attn_mask.to(lower) if attn_mask is not None and attn_mask.is_floating_point() else attn_mask
     if dropout_p or query.dim() != 4:
         with torch._C.DisableTorchFunction():
-            return torch.ops.aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p,
-                                                                     is_causal)[0]
+            return torch.ops.aten._scaled_dot_product_attention_math(
+                query, key, value, attn_mask, dropout_p, is_causal
+            )[0]
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, float("-inf"))
         attn_mask = attn_mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
-    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal,
-                                                                      attn_mask=attn_mask)[0]
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, is_causal, attn_mask=attn_mask
+    )[0]
 
 
 def _lists_copied(index: Any) -> Any:

@@ -79,8 +79,9 @@ def copied_sentence(train: Sequence[Example]) -> Predictor:
     """The sentence most like the question, by the cosine of their TF-IDF; the first of equals."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    weigh = TfidfVectorizer(sublinear_tf=True, tokenizer=WORD.findall, token_pattern=None).fit({
-        " ".join(sentence) for example in train for sentence in example.source.sentences})
+    weigh = TfidfVectorizer(sublinear_tf=True, tokenizer=WORD.findall, token_pattern=None).fit(
+        {" ".join(sentence) for example in train for sentence in example.source.sentences}
+    )
 
     def predict(example: Example) -> str:
         sentences = [" ".join(sentence) for sentence in example.source.sentences]
@@ -131,8 +132,11 @@ def _features(example: Example) -> list[str]:
 
 
 BASELINES: dict[str, Callable[[Sequence[Example]], Predictor]] = {
-    "frequent answer": frequent_answer, "nearest sentence": nearest_sentence,
-    "copied sentence": copied_sentence, "bag of words": bag_of_words}
+    "frequent answer": frequent_answer,
+    "nearest sentence": nearest_sentence,
+    "copied sentence": copied_sentence,
+    "bag of words": bag_of_words,
+}
 
 
 def evaluate(config_path: Path, overrides: Sequence[str], split: str) -> dict[str, Score]:
@@ -162,8 +166,11 @@ def main() -> None:
     for name in ("exact_match", "f1"):
         print(f"| **{name}** | " + " | ".join(f"{score.figures[name]:.1f}" for score in scores.values()) + " |")
     for category in categories:
-        print(f"| {category} | " + " | ".join(f"{score.details['categories'][category]['exact_match']:.1f}"
-                                              for score in scores.values()) + " |")
+        print(
+            f"| {category} | "
+            + " | ".join(f"{score.details['categories'][category]['exact_match']:.1f}" for score in scores.values())
+            + " |"
+        )
 
 
 if __name__ == "__main__":

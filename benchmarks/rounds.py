@@ -47,8 +47,10 @@ class Rounds:
 
     def disturbed(self) -> list[bool]:
         """Whether each round's blocks differ too much, or something else was computing."""
-        return [max(rates) > (1 + SPREAD) * min(rates) or others > OTHERS
-                for rates, others in zip(self.blocks, self.others, strict=True)]
+        return [
+            max(rates) > (1 + SPREAD) * min(rates) or others > OTHERS
+            for rates, others in zip(self.blocks, self.others, strict=True)
+        ]
 
     def rates(self) -> list[float]:
         """The median rate of each round."""
@@ -90,10 +92,19 @@ class Worker:
     def __init__(self, module: str, task: dict[str, Any], threads: int):
         if Worker._alive:
             raise RuntimeError("another measuring process is alive, which would disturb this one")
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16384",
-                       "TOKENIZERS_PARALLELISM": "false"}
-        self._process = subprocess.Popen([sys.executable, "-m", module, "--worker", json.dumps(task)],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16384",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, "--worker", json.dumps(task)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         self.about, self.others = self._answer(), 0.0
         Worker._alive = True
 

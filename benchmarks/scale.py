@@ -29,9 +29,18 @@ import numpy as np
 from benchmarks.machine import provenance
 
 _WORDS, _LENGTHS, _PART = 8_000, (4, 20), 100_000
-_SETTINGS = {"backbone": {"size": "tiny"}, "training": {
-    "max_updates": 20, "log_every": 1, "validate_every": 1000, "save_every": 20, "batch_tokens": 2000,
-    "max_minutes": 60, "precision": "float32"}}
+_SETTINGS = {
+    "backbone": {"size": "tiny"},
+    "training": {
+        "max_updates": 20,
+        "log_every": 1,
+        "validate_every": 1000,
+        "save_every": 20,
+        "batch_tokens": 2000,
+        "max_minutes": 60,
+        "precision": "float32",
+    },
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,8 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.measure:
         return measure(json.loads(options.measure))
-    rows = [("pairs", "start", "first update after, s", "vocabularies, s", "encoding, pairs/s", "peak memory, MB",
-             "own / mapped after 20 updates, MB", "cache, MB")]
+    rows = [
+        (
+            "pairs",
+            "start",
+            "first update after, s",
+            "vocabularies, s",
+            "encoding, pairs/s",
+            "peak memory, MB",
+            "own / mapped after 20 updates, MB",
+            "cache, MB",
+        )
+    ]
     for count in options.pairs:
         data = write(options.folder / f"pairs-{count}", count, seed=options.seed)
         stages = list(options.stages) + (["in memory"] if count <= options.in_memory else [])
@@ -71,8 +90,10 @@ def write(folder: Path, count: int, *, seed: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(seed)
     shares = np.cumsum(1.0 / np.arange(10, _WORDS + 10))
-    sides = {language: np.array(words(random.Random(f"{seed}{language}"), ending), dtype=object)
-             for language, ending in (("en", ""), ("de", "n"))}
+    sides = {
+        language: np.array(words(random.Random(f"{seed}{language}"), ending), dtype=object)
+        for language, ending in (("en", ""), ("de", "n"))
+    }
     for split, size in (("validation", 20), ("test", 20), ("train", count)):
         with (folder / f"{split}.en").open("w") as english, (folder / f"{split}.de").open("w") as german:
             for first in range(0, size, _PART):
@@ -89,8 +110,9 @@ def words(draw: random.Random, ending: str) -> list[str]:
     """Different words of one to four syllables."""
     found: dict[str, None] = {}
     while len(found) < _WORDS:
-        found["".join(draw.choice("bdfgklmnprst") + draw.choice("aeiou")
-                      for _ in range(draw.randint(1, 4))) + ending] = None
+        found[
+            "".join(draw.choice("bdfgklmnprst") + draw.choice("aeiou") for _ in range(draw.randint(1, 4))) + ending
+        ] = None
     return list(found)
 
 
@@ -99,8 +121,14 @@ def run(data: Path, folder: Path, stage: str) -> tuple[Any, ...]:
     cache, output = folder / f"cache-{data.name}", folder / f"run-{data.name}{'-memory' * (stage == 'in memory')}"
     if stage == "empty cache":
         shutil.rmtree(cache, ignore_errors=True)
-    settings = {**_SETTINGS, "data": {"path": str(data), "cache": str(cache.resolve()),
-                                      "in_memory_megabytes": 10**6 if stage == "in memory" else 0}}
+    settings = {
+        **_SETTINGS,
+        "data": {
+            "path": str(data),
+            "cache": str(cache.resolve()),
+            "in_memory_megabytes": 10**6 if stage == "in memory" else 0,
+        },
+    }
     if stage == "resumed":
         settings["training"] = {**settings["training"], "max_updates": 40}
         state = output / "checkpoints" / "step-20" / "state.json"
@@ -109,8 +137,12 @@ def run(data: Path, folder: Path, stage: str) -> tuple[Any, ...]:
             found["progress"] |= {"epoch": 3, "position": int(data.name.partition("-")[2]) // 100}
             state.write_text(json.dumps(found))
     asked = {"settings": settings, "output": str(output), "resume": stage == "resumed", "began": time.time()}
-    found = subprocess.run([sys.executable, "-m", "benchmarks.scale", "--measure", json.dumps(asked)], text=True,
-                           stdout=subprocess.PIPE, check=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale", "--measure", json.dumps(asked)],
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
     print(found, file=sys.stderr)
     facts, said = json.loads(found.splitlines()[-1]), dict.fromkeys(("built in", "a second"), "")
     for line in found.splitlines():
@@ -119,8 +151,14 @@ def run(data: Path, folder: Path, stage: str) -> tuple[Any, ...]:
         if "examples encoded in" in line:
             said["a second"] = line.partition("(")[2].split()[0]
     size = sum(file.stat().st_size for file in cache.rglob("*.arrow")) / 1e6 if stage != "in memory" else 0
-    return (f"{facts['first']:.1f}", said["built in"], said["a second"], f"{facts['peak']:,.0f}",
-            f"{facts['own']:,.0f} / {facts['mapped']:,.0f}", f"{size:,.0f}")
+    return (
+        f"{facts['first']:.1f}",
+        said["built in"],
+        said["a second"],
+        f"{facts['peak']:,.0f}",
+        f"{facts['own']:,.0f} / {facts['mapped']:,.0f}",
+        f"{size:,.0f}",
+    )
 
 
 def measure(asked: dict[str, Any]) -> int:
@@ -133,12 +171,18 @@ def measure(asked: dict[str, Any]) -> int:
         if row["split"] == "train":
             facts.setdefault("first", time.time() - asked["began"])
             status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-            facts.update({name: int(status[key].split()[0]) / 1e3 for name, key in (
-                ("own", "RssAnon"), ("mapped", "RssFile"))})
+            facts.update(
+                {name: int(status[key].split()[0]) / 1e3 for name, key in (("own", "RssAnon"), ("mapped", "RssFile"))}
+            )
             facts["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
-    s2s.train({"task": "translation", **asked["settings"]}, output=asked["output"], resume=asked["resume"],
-              overwrite=not asked["resume"], callbacks=[note])
+    s2s.train(
+        {"task": "translation", **asked["settings"]},
+        output=asked["output"],
+        resume=asked["resume"],
+        overwrite=not asked["resume"],
+        callbacks=[note],
+    )
     print(json.dumps(facts))
     return 0
 

@@ -1,6 +1,6 @@
 """The live page's server under load: every answer must be that of `predict`, every broken request refused plainly.
 
-    python -m benchmarks.serve_load runs/translation runs/parsing --clients 8 --minutes 2
+python -m benchmarks.serve_load runs/translation runs/parsing --clients 8 --minutes 2
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ from pathlib import Path
 
 from benchmarks.machine import provenance
 
-_BROKEN = (b"{", b"[1]", b'{"text": 3}', b'{"run": "../../etc/passwd", "text": "a"}', b"\xff" * 100,
-           b'{"run": "", "text": "' + b"a " * 9_000 + b'"}')
+_BROKEN = (
+    b"{",
+    b"[1]",
+    b'{"text": 3}',
+    b'{"run": "../../etc/passwd", "text": "a"}',
+    b"\xff" * 100,
+    b'{"run": "", "text": "' + b"a " * 9_000 + b'"}',
+)
 _BROKEN_EVERY = 20  # requests of a client
 
 
@@ -35,11 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="Markdown file")
     options = parser.parse_args(arguments)
     expected = {run.name: answers(run, options.inputs) for run in options.runs}
-    server = subprocess.Popen([sys.executable, "-m", "seq2seq_suite", "serve", *map(str, options.runs), "--port", "0"],
-                              stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "seq2seq_suite", "serve", *map(str, options.runs), "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
-        address = next(found.group() for line in server.stdout
-                       if (found := re.search(r"http://127\.0\.0\.1:\d+", line)) is not None)
+        address = next(
+            found.group()
+            for line in server.stdout
+            if (found := re.search(r"http://127\.0\.0\.1:\d+", line)) is not None
+        )
         clients = [Client(address, expected, seed=options.seed * 1000 + number) for number in range(options.clients)]
         deadline = time.monotonic() + 60 * options.minutes
         threads = [threading.Thread(target=client.work, args=(deadline,)) for client in clients]
@@ -108,8 +120,9 @@ class Client:
             self.wrong["another answer than predict's"] += 1
 
     def _break(self, client: object) -> None:
-        reply = client.post("/api/predict", content=self.random.choice(_BROKEN),
-                            headers={"content-type": "application/json"})
+        reply = client.post(
+            "/api/predict", content=self.random.choice(_BROKEN), headers={"content-type": "application/json"}
+        )
         if reply.status_code in (400, 404, 413, 422) and set(reply.json()["error"]) == {"what", "expected", "remedy"}:
             self.refused += 1
         else:
@@ -125,18 +138,32 @@ def report(clients: Sequence[Client], options: argparse.Namespace) -> list[str]:
     rows = []
     for run in clients[0].expected:
         seconds = sorted(one for client in clients for one in client.seconds[run])
-        at = [f"{1000 * seconds[min(len(seconds) - 1, int(share * len(seconds)))]:.0f}" if seconds else "–"
-              for share in (0.5, 0.95, 1.0)]
+        at = [
+            f"{1000 * seconds[min(len(seconds) - 1, int(share * len(seconds)))]:.0f}" if seconds else "–"
+            for share in (0.5, 0.95, 1.0)
+        ]
         rows.append(f"| {run} | {len(seconds):,} | {' | '.join(at)} |")
     total = sum(len(one) for client in clients for one in client.seconds.values())
-    verdict = "none failed, and every answer was that of `predict`" if not wrong else "; ".join(
-        f"{count} x {what}" for what, count in wrong.items())
-    return ["# The live page's server under load", "", *provenance(options.seed, torch.get_num_threads()), "",
-            f"{options.clients} clients for {options.minutes:g} minutes, each with one request after the other: "
-            f"{total:,} predictions ({total / 60 / options.minutes:.1f} a second, a quarter of them with a trace) and "
-            f"{refused:,} broken requests that were refused as such. Of all requests {verdict}.", "",
-            "| run | requests | p50, ms | p95, ms | longest, ms |", "| --- | --- | --- | --- | --- |", *rows, "",
-            "The times are a client's, waiting for the other seven included: one model computes at a time."]
+    verdict = (
+        "none failed, and every answer was that of `predict`"
+        if not wrong
+        else "; ".join(f"{count} x {what}" for what, count in wrong.items())
+    )
+    return [
+        "# The live page's server under load",
+        "",
+        *provenance(options.seed, torch.get_num_threads()),
+        "",
+        f"{options.clients} clients for {options.minutes:g} minutes, each with one request after the other: "
+        f"{total:,} predictions ({total / 60 / options.minutes:.1f} a second, a quarter of them with a trace) and "
+        f"{refused:,} broken requests that were refused as such. Of all requests {verdict}.",
+        "",
+        "| run | requests | p50, ms | p95, ms | longest, ms |",
+        "| --- | --- | --- | --- | --- |",
+        *rows,
+        "",
+        "The times are a client's, waiting for the other seven included: one model computes at a time.",
+    ]
 
 
 if __name__ == "__main__":

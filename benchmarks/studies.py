@@ -48,12 +48,15 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
                 line, mean = variants.index(cell.variant), statistics.fmean(cell.figures)
                 low, high = cell.interval()
                 if low == low:
-                    axes.plot([low, high], [line, line], color="tab:blue", alpha=0.4, linewidth=3,
-                              solid_capstyle="butt")
+                    axes.plot(
+                        [low, high], [line, line], color="tab:blue", alpha=0.4, linewidth=3, solid_capstyle="butt"
+                    )
                 axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
                 axes.plot([mean], [line], "|", color="black", markersize=12)
-                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on validation"
-                                + ("" if cell.higher_is_better else ", less is better"))
+                axes.set_xlabel(
+                    f"{cell.metric.replace('_', ' ')} on validation"
+                    + ("" if cell.higher_is_better else ", less is better")
+                )
             axes.set_title(experiment, fontsize="medium")
             axes.set_xlim(_limits([cell for cell in cells if cell.experiment == experiment]))
             axes.grid(axis="x", alpha=0.3)
@@ -66,8 +69,9 @@ def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
     figures = [one for cell in cells for one in cell.figures]
     low, high = min(figures), max(figures)
     margin = max(0.08 * (high - low), 0.25)
-    ends = [min(max(end, low - 4 * margin), high + 4 * margin)
-            for cell in cells for end in cell.interval() if end == end]
+    ends = [
+        min(max(end, low - 4 * margin), high + 4 * margin) for cell in cells for end in cell.interval() if end == end
+    ]
     return min([low, *ends]) - margin, max([high, *ends]) + margin
 
 
@@ -76,8 +80,14 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", type=Path, help="a file of tasks/studies")
     parser.add_argument("override", nargs="*", help="key=value for every run")
-    parser.add_argument("--on", type=Path, action="append", default=[], metavar="YAML",
-                        help="an experiment to study instead of those that the study names; may be repeated")
+    parser.add_argument(
+        "--on",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="YAML",
+        help="an experiment to study instead of those that the study names; may be repeated",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2, help="of each job")
     parser.add_argument("--runs", type=Path, help="where the runs lie (default: runs/sweep-STUDY)")
@@ -86,13 +96,25 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_intermixed_args(given)
     asked = study.load(arguments.study, yamls=arguments.on)
-    cells = study.run(arguments.study, arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
-                      yamls=arguments.on, jobs=arguments.jobs,
-                      overrides=[*arguments.override, f"training.threads={arguments.threads}"])
+    cells = study.run(
+        arguments.study,
+        arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
+        yamls=arguments.on,
+        jobs=arguments.jobs,
+        overrides=[*arguments.override, f"training.threads={arguments.threads}"],
+    )
     if arguments.plot:
         plot(cells, arguments.plot)
-    publish([f"## {asked.question}", "", *table(cells), "",
-             *provenance(", ".join(map(str, asked.seeds)), arguments.threads)], arguments)
+    publish(
+        [
+            f"## {asked.question}",
+            "",
+            *table(cells),
+            "",
+            *provenance(", ".join(map(str, asked.seeds)), arguments.threads),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -24,21 +24,32 @@ from benchmarks.machine import markdown_table, matrix_peak, provenance
 from benchmarks.rounds import Rounds, Worker, serve
 from benchmarks.systems import SHAPES, TrainingSystem
 
-NAMES = {"suite": "seq2seq_suite", "student": "nn.Transformer, random padded batches",
-         "careful": "nn.Transformer, batches of like length, oneDNN's products, freed memory kept",
-         "marian": "Hugging Face Marian, batches of like length"}
+NAMES = {
+    "suite": "seq2seq_suite",
+    "student": "nn.Transformer, random padded batches",
+    "careful": "nn.Transformer, batches of like length, oneDNN's products, freed memory kept",
+    "marian": "Hugging Face Marian, batches of like length",
+}
 NEEDS = {"suite": "torch", "student": "torch", "careful": "torch", "marian": "transformers"}
 MODULE = "benchmarks.training_speed"
 
 
-def measure(arguments: argparse.Namespace, corpus: Corpus, size: str, precision: str,
-            systems: list[str]) -> list[list[str]]:
+def measure(
+    arguments: argparse.Namespace, corpus: Corpus, size: str, precision: str, systems: list[str]
+) -> list[list[str]]:
     """The rows of one size and precision."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "corpus.json"
         corpus.save(file)
-        task = {"corpus": str(file), "size": size, "precision": precision, "seed": arguments.seed,
-                "threads": arguments.threads, "seconds": arguments.seconds, "blocks": arguments.blocks}
+        task = {
+            "corpus": str(file),
+            "size": size,
+            "precision": precision,
+            "seed": arguments.seed,
+            "threads": arguments.threads,
+            "seconds": arguments.seconds,
+            "blocks": arguments.blocks,
+        }
         rounds, about, peaks = {system: Rounds() for system in systems}, {}, []
         for _ in range(arguments.rounds):
             with Worker(MODULE, {**task, "system": "peak"}, arguments.threads) as worker:
@@ -53,10 +64,20 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, size: str, precision:
     rows = []
     for system in systems:
         rate, facts = rounds[system].rate(), about[system]
-        rows.append([size, precision, NAMES[system] + " " + facts["version"], f"{facts['parameters'] / 1e6:.2f}M",
-                     f"{rate:,.0f}", f"{rounds['suite'].ratio(rounds[system]):.2f}x", f"{100 * facts['real']:.0f} %",
-                     f"{each / 1e6:.1f}", f"{100 * rate * each / max(peaks):.0f} % of {max(peaks) / 1e9:.0f}",
-                     rounds[system].remark()])
+        rows.append(
+            [
+                size,
+                precision,
+                NAMES[system] + " " + facts["version"],
+                f"{facts['parameters'] / 1e6:.2f}M",
+                f"{rate:,.0f}",
+                f"{rounds['suite'].ratio(rounds[system]):.2f}x",
+                f"{100 * facts['real']:.0f} %",
+                f"{each / 1e6:.1f}",
+                f"{100 * rate * each / max(peaks):.0f} % of {max(peaks) / 1e9:.0f}",
+                rounds[system].remark(),
+            ]
+        )
     return rows
 
 
@@ -81,8 +102,10 @@ def work(task: dict) -> None:
     count = min(len(by_length), max(2, fitting))
     chosen = [by_length[int((place + 0.5) * len(by_length) / count)] for place in range(count)]
     tokens = sum(len(source) + len(target) for batch in chosen for source, target in batch)
-    padded = sum(len(batch) * (max(len(source) for source, _ in batch) + max(len(target) for _, target in batch))
-                 for batch in chosen)
+    padded = sum(
+        len(batch) * (max(len(source) for source, _ in batch) + max(len(target) for _, target in batch))
+        for batch in chosen
+    )
 
     def block() -> float:
         start = time.perf_counter()
@@ -91,8 +114,10 @@ def work(task: dict) -> None:
         return tokens / (time.perf_counter() - start)
 
     block()
-    serve({"version": system.version, "parameters": system.parameters(), "updates": count, "real": tokens / padded},
-          lambda _: [block() for _ in range(task["blocks"])])
+    serve(
+        {"version": system.version, "parameters": system.parameters(), "updates": count, "real": tokens / padded},
+        lambda _: [block() for _ in range(task["blocks"])],
+    )
 
 
 def parse() -> argparse.Namespace:
@@ -114,14 +139,37 @@ def main() -> None:
         work(json.loads(arguments.worker))
         return
     systems, corpus = chosen_systems(arguments, NAMES, NEEDS), chosen_corpus(arguments)
-    rows = [row for precision in arguments.precision for size in arguments.sizes
-            for row in measure(arguments, corpus, size, precision, systems)]
-    header = ["size", "precision", "system", "parameters", "tokens/s", "suite is faster by", "tokens that are real",
-              "MFLOP/token", "% of GEMM peak, GFLOP/s", "rounds"]
-    publish([f"# Training speed: {corpus.name}", "", *provenance(arguments.seed, arguments.threads), "",
-             *markdown_table(header, rows), "",
-             "Operations are counted from shapes, without padding (`Shape.operations`); the peak is that of "
-             "large matrix products in the same precision. Ratios are medians over rounds."], arguments)
+    rows = [
+        row
+        for precision in arguments.precision
+        for size in arguments.sizes
+        for row in measure(arguments, corpus, size, precision, systems)
+    ]
+    header = [
+        "size",
+        "precision",
+        "system",
+        "parameters",
+        "tokens/s",
+        "suite is faster by",
+        "tokens that are real",
+        "MFLOP/token",
+        "% of GEMM peak, GFLOP/s",
+        "rounds",
+    ]
+    publish(
+        [
+            f"# Training speed: {corpus.name}",
+            "",
+            *provenance(arguments.seed, arguments.threads),
+            "",
+            *markdown_table(header, rows),
+            "",
+            "Operations are counted from shapes, without padding (`Shape.operations`); the peak is that of "
+            "large matrix products in the same precision. Ratios are medians over rounds.",
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

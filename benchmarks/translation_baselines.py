@@ -100,8 +100,11 @@ def lexical_translation(pairs: Iterable[tuple[list[str], list[str]]]) -> dict[st
                 share = times / sum(chances)
                 for given, chance in zip(source, chances, strict=True):
                     counts[given][word] += chance * share
-        table = {given: {word: count / total for word, count in row.items()}
-                 for given, row in counts.items() for total in [sum(row.values())]}
+        table = {
+            given: {word: count / total for word, count in row.items()}
+            for given, row in counts.items()
+            for total in [sum(row.values())]
+        }
     return table
 
 
@@ -123,12 +126,19 @@ def main(given: Sequence[str] | None = None) -> None:
         translate = build()
         for split in arguments.splits or config.data.test_splits:
             examples = task.read(split)
-            score = task.score(translate([example.source for example in examples]),
-                               [example.reference for example in examples])
+            score = task.score(
+                translate([example.source for example in examples]), [example.reference for example in examples]
+            )
             signature = score.signature
-            rows.append([f"`{arguments.yaml.name}`", name, split, *(f"{figure:.2f}" for figure in
-                                                                   score.figures.values()),
-                         f"{time.process_time() - started:.0f}"])
+            rows.append(
+                [
+                    f"`{arguments.yaml.name}`",
+                    name,
+                    split,
+                    *(f"{figure:.2f}" for figure in score.figures.values()),
+                    f"{time.process_time() - started:.0f}",
+                ]
+            )
     header = ["data", "baseline", "split", *score.figures, "CPU seconds"]
     text = "\n".join([*markdown_table(header, rows), "", f"- {signature}", *provenance(config.seed, 1)]) + "\n"
     print(text, end="")

@@ -136,8 +136,9 @@ class Figures(Row):
 
     def line_of_runs(self, name: str) -> list[str]:
         """A command behind those whose runs it reads."""
-        return list(dict.fromkeys([*(one for parent in self.commands[name].parents
-                                     for one in self.line_of_runs(parent)), name]))
+        return list(
+            dict.fromkeys([*(one for parent in self.commands[name].parents for one in self.line_of_runs(parent)), name])
+        )
 
 
 def read_figures(path: Path) -> Figures:
@@ -174,8 +175,10 @@ class Runs:
         """The command line behind `python -m`."""
         command = self.figures.commands[name]
         parents = {parent: str(self.place(parent, seed)) for parent in command.parents}
-        words = [word.format(data=data_folder(), folder=self.place(name, seed), seed=seed, **parents)
-                 for word in shlex.split(command.command)]
+        words = [
+            word.format(data=data_folder(), folder=self.place(name, seed), seed=seed, **parents)
+            for word in shlex.split(command.command)
+        ]
         if words[:2] == ["seq2seq_suite", "run"]:
             words += [f"seed={seed}", "--output", str(self.place(name, seed))]
         return words
@@ -197,8 +200,11 @@ class Runs:
                 words = [*words, "--resume"]
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}, some {self.figures.commands[name].minutes:g} minutes: python -m {shlex.join(words)}",
-              file=sys.stderr, flush=True)
+        print(
+            f"{name}, some {self.figures.commands[name].minutes:g} minutes: python -m {shlex.join(words)}",
+            file=sys.stderr,
+            flush=True,
+        )
         started = time.monotonic()
         with open(self.place(name, seed, ".txt"), "w", encoding="utf-8") as stream:
             ended = subprocess.run([sys.executable, "-m", *words], stdout=stream, stderr=stream, check=False).returncode
@@ -208,9 +214,12 @@ class Runs:
             return False
         # A later `evaluate` of the run writes its own figures into the run's summary.
         summary = folder / "summary.json"
-        record = {"command": self.words(name, seed), "seconds": round(time.monotonic() - started, 1),
-                  "commit": _commit(),
-                  "splits": json.loads(summary.read_text(encoding="utf-8"))["splits"] if summary.is_file() else None}
+        record = {
+            "command": self.words(name, seed),
+            "seconds": round(time.monotonic() - started, 1),
+            "commit": _commit(),
+            "splits": json.loads(summary.read_text(encoding="utf-8"))["splits"] if summary.is_file() else None,
+        }
         atomic_write_text(self.place(name, seed, ".json"), json.dumps(record, indent=1) + "\n")
         return True
 
@@ -246,8 +255,7 @@ def lacking(commands: Sequence[Command]) -> str:
     return ""
 
 
-def choose(figures: Figures, wanted: Sequence[str], minutes: float, sample: int
-           ) -> tuple[dict[str, int], Counter[str]]:
+def choose(figures: Figures, wanted: Sequence[str], minutes: float, sample: int) -> tuple[dict[str, int], Counter[str]]:
     """A random sample whose commands fit into the minutes.
 
     Returns:
@@ -281,8 +289,10 @@ def verify(figures: Figures, seeds: Mapping[str, int], runs: Runs) -> tuple[list
     """A row for each figure, and how many are not within their tolerance."""
     rows, wrong = [], 0
     failed: set[tuple[str, int]] = set()
-    kept = {(figures.figures[name].command, seed): runs.record(figures.figures[name].command, seed)
-            for name, seed in seeds.items()}
+    kept = {
+        (figures.figures[name].command, seed): runs.record(figures.figures[name].command, seed)
+        for name, seed in seeds.items()
+    }
     for name, seed in seeds.items():
         figure, found, verdict = figures.figures[name], "", "yes"
         for one in figures.line_of_runs(figure.command):
@@ -296,8 +306,17 @@ def verify(figures: Figures, seeds: Mapping[str, int], runs: Runs) -> tuple[list
             verdict = "yes" if value is not None and abs(value - figure.value) <= figure.margin + 1e-9 else "NO"
         wrong += verdict != "yes"
         record = kept[figure.command, seed]
-        rows.append([name, figure.metric, f"{figure.value:g} ± {figure.margin:.3g}", found, verdict, str(seed),
-                     f"kept, {record['commit']}" if record else "now"])
+        rows.append(
+            [
+                name,
+                figure.metric,
+                f"{figure.value:g} ± {figure.margin:.3g}",
+                found,
+                verdict,
+                str(seed),
+                f"kept, {record['commit']}" if record else "now",
+            ]
+        )
     return rows, wrong
 
 
@@ -310,17 +329,30 @@ def listing(figures: Figures) -> list[str]:
             rows.append([*row, "", "", "", "", figure.source or figure.missing])
             continue
         commands = [figures.commands[one] for one in figures.line_of_runs(figure.command)]
-        needs = dict.fromkeys([*(folder for one in commands for folder in one.folders),
-                               *(f"extra {one.extra}" for one in commands if one.extra)])
-        rows.append([*row, f"{figure.margin:.3g}", f"{sum(one.minutes for one in commands):g}",
-                     ", ".join(map(str, commands[-1].seeds)), commands[-1].commit, ", ".join(needs)])
+        needs = dict.fromkeys(
+            [
+                *(folder for one in commands for folder in one.folders),
+                *(f"extra {one.extra}" for one in commands if one.extra),
+            ]
+        )
+        rows.append(
+            [
+                *row,
+                f"{figure.margin:.3g}",
+                f"{sum(one.minutes for one in commands):g}",
+                ", ".join(map(str, commands[-1].seeds)),
+                commands[-1].commit,
+                ", ".join(needs),
+            ]
+        )
     return markdown_table(["figure", "metric", "published", "±", "minutes", "seeds", "commit", "needs"], rows)
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.verify", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, help="of the sample; by default 20, with --only no limit")
     parser.add_argument("--seed", type=int, default=1, help="of the sample, and of which seed is rerun")
     parser.add_argument("--only", nargs="+", metavar="ID", default=[], help="choose among these figures alone")

@@ -83,9 +83,13 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "AdamW alone": ("training.optimizer=adamw",),
     },
 }
-_COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
-            "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
-            "translation": ("bleu", "chrf", "exact_match"), "qa": ("exact_match", "f1"), "detection": ("ap50", "ap")}
+_COLUMNS = {
+    "parsing": ("f1", "precision", "recall", "exact_match"),
+    "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
+    "translation": ("bleu", "chrf", "exact_match"),
+    "qa": ("exact_match", "f1"),
+    "detection": ("ap50", "ap"),
+}
 _ANY_TASK = {"AdamW alone": ("training.optimizer=adamw",)}
 
 
@@ -102,8 +106,9 @@ def changed(path: Path, overrides: Sequence[str]) -> Config | None:
         return None
 
 
-def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
-          ) -> dict:
+def train(
+    arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
+) -> dict:
     """The summary of one variant's run, evaluated on a split; trained if it is not there yet."""
     words = "".join(letter if letter.isalnum() else " " for letter in name).split()
     directory = Path(arguments.runs) / Path(arguments.yaml).stem / f"{'-'.join(words)}-{seed}"
@@ -111,9 +116,24 @@ def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], se
     if not summary.is_file():
         if not (directory / "checkpoints").is_dir():
             shutil.rmtree(directory, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "seq2seq_suite", "run", arguments.yaml, f"data.test_splits=[{split}]",
-                        f"training.threads={arguments.threads}", f"seed={seed}", *arguments.override, *overrides,
-                        "--output", str(directory), *(["--resume"] if directory.exists() else [])], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "seq2seq_suite",
+                "run",
+                arguments.yaml,
+                f"data.test_splits=[{split}]",
+                f"training.threads={arguments.threads}",
+                f"seed={seed}",
+                *arguments.override,
+                *overrides,
+                "--output",
+                str(directory),
+                *(["--resume"] if directory.exists() else []),
+            ],
+            check=True,
+        )
     return json.loads(summary.read_text(encoding="utf-8"))
 
 
@@ -128,8 +148,14 @@ def row(name: str, runs: Sequence[dict], columns: Sequence[str]) -> list[str]:
     figures = [[run["splits"]["validation"][column] for run in runs] for column in columns]
     means = [f"{statistics.mean(values):.2f}" for values in figures]
     spread = f" ± {statistics.stdev(figures[0]):.2f}" if len(runs) > 1 else ""
-    return [name, f"{runs[0]['parameters'] / 1e6:.1f}M", f"{statistics.mean(run['updates'] for run in runs):.0f}",
-            f"{statistics.mean(run['seconds'] for run in runs) / 60:.1f}", f"**{means[0]}**{spread}", *means[1:]]
+    return [
+        name,
+        f"{runs[0]['parameters'] / 1e6:.1f}M",
+        f"{statistics.mean(run['updates'] for run in runs):.0f}",
+        f"{statistics.mean(run['seconds'] for run in runs) / 60:.1f}",
+        f"**{means[0]}**{spread}",
+        *means[1:],
+    ]
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -147,19 +173,35 @@ def main(given: Sequence[str] | None = None) -> None:
     path = Path(arguments.yaml)
     whole = config_file.load(path, arguments.override)
     task = whole.task
-    variants = {WHOLE: (), **{name: changes for name, changes in VARIANTS.get(task, _ANY_TASK).items()
-                              if changed(path, [*arguments.override, *changes]) not in (None, whole)}}
+    variants = {
+        WHOLE: (),
+        **{
+            name: changes
+            for name, changes in VARIANTS.get(task, _ANY_TASK).items()
+            if changed(path, [*arguments.override, *changes]) not in (None, whole)
+        },
+    }
     unknown = set(arguments.variants or ()) - set(variants)
     if unknown:
-        parser.error(f"unknown variants, or none of this YAML: {', '.join(sorted(unknown))}; "
-                     f"choose from {', '.join(variants)}")
+        parser.error(
+            f"unknown variants, or none of this YAML: {', '.join(sorted(unknown))}; choose from {', '.join(variants)}"
+        )
     chosen = [name for name in variants if name in (arguments.variants or variants)]
-    rows = [row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], columns(task))
-            for name in chosen]
+    rows = [
+        row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], columns(task))
+        for name in chosen
+    ]
     header = ["variant", "parameters", "updates", "minutes", *columns(task)]
-    publish([f"## What each part is worth: `{path.name}`, validation", "",
-             *markdown_table(header, rows), "",
-             *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)
+    publish(
+        [
+            f"## What each part is worth: `{path.name}`, validation",
+            "",
+            *markdown_table(header, rows),
+            "",
+            *provenance(", ".join(map(str, arguments.seeds)), arguments.threads),
+        ],
+        arguments,
+    )
 
 
 if __name__ == "__main__":

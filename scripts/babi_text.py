@@ -48,8 +48,13 @@ def questions(text: str, *, task: int, name: str, file: str) -> Iterator[Row]:
             continue
         found = _LINE.fullmatch(line.strip())
         if found is None:
-            raise DataError(f"the line has no number: {line[:60]!r}", file=file, line=place,
-                            expected="`1 Mary moved to the bathroom.`", remedy="fetch the archive again")
+            raise DataError(
+                f"the line has no number: {line[:60]!r}",
+                file=file,
+                line=place,
+                expected="`1 Mary moved to the bathroom.`",
+                remedy="fetch the archive again",
+            )
         if found[1] == "1":
             story = []
         if "\t" not in found[2]:
@@ -57,11 +62,20 @@ def questions(text: str, *, task: int, name: str, file: str) -> Iterator[Row]:
             continue
         question, answer, *_ = (part.strip() for part in found[2].split("\t"))
         if not answer or not story:
-            raise DataError("a question without an answer or a story", file=file, line=place,
-                            expected="number, question, tab, answer, tab, numbers of supporting lines",
-                            remedy="fetch the archive again")
-        yield {"task": task, "name": name, "question": question, "context": " ".join(story),
-               "answer": answer.replace(",", " ")}
+            raise DataError(
+                "a question without an answer or a story",
+                file=file,
+                line=place,
+                expected="number, question, tab, answer, tab, numbers of supporting lines",
+                remedy="fetch the archive again",
+            )
+        yield {
+            "task": task,
+            "name": name,
+            "question": question,
+            "context": " ".join(story),
+            "answer": answer.replace(",", " "),
+        }
 
 
 def texts(archive: Path, folder: str) -> dict[str, str]:
@@ -83,13 +97,18 @@ def texts(archive: Path, folder: str) -> dict[str, str]:
     else:
         raise DataError("no archive and no folder", file=str(archive), expected="tasks_1-20_v1-2.tar.gz, or unpacked")
     if not found:
-        raise DataError(f"no file qaN_NAME_train.txt in a folder '{folder}'", file=str(archive),
-                        expected=f"one of the folders {', '.join(TRAIN_QUESTIONS)}", remedy="name it with --folder")
+        raise DataError(
+            f"no file qaN_NAME_train.txt in a folder '{folder}'",
+            file=str(archive),
+            expected=f"one of the folders {', '.join(TRAIN_QUESTIONS)}",
+            remedy="name it with --folder",
+        )
     return found
 
 
-def convert(files: Mapping[str, str], *, train_questions: int, test_questions: int = TEST_QUESTIONS
-            ) -> tuple[dict[str, list[Row]], list[str]]:
+def convert(
+    files: Mapping[str, str], *, train_questions: int, test_questions: int = TEST_QUESTIONS
+) -> tuple[dict[str, list[Row]], list[str]]:
     """The splits, and what differs from the published numbers of questions."""
     splits: dict[str, list[Row]] = {"train": [], "validation": [], "test": []}
     wrong = []

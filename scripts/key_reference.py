@@ -92,8 +92,9 @@ def schema() -> dict[str, Any]:
     """The JSON schema of an experiment's file, with the meaning of each key."""
     found = of_any_task().model_json_schema()
     kinds = {options_of(kind).__name__: kind for kind in KINDS}
-    classes = {one.__name__: one for one in _sections(of_any_task())} | {options_of(kind).__name__: options_of(kind)
-                                                                         for kind in KINDS}
+    classes = {one.__name__: one for one in _sections(of_any_task())} | {
+        options_of(kind).__name__: options_of(kind) for kind in KINDS
+    }
     for name, section in [*found["$defs"].items(), ("", found)]:
         meanings = _meanings(classes.get(name, of_any_task()))
         for key, value in section["properties"].items():
@@ -106,16 +107,24 @@ def schema() -> dict[str, Any]:
             section["required"] = ["kind"]
     whole = found["$defs"].pop("Config")  # a task of a joint run, with the same keys
     for one in (whole, found):
-        one["properties"]["task"] = {"description": "what is learned; the task of a file of one's own as FILE.py:CLASS",
-                                     "anyOf": [{"enum": [*one["properties"]["task"]["enum"], "multitask"]},
-                                               {"pattern": r"\.py:\w+$"}]}
+        one["properties"]["task"] = {
+            "description": "what is learned; the task of a file of one's own as FILE.py:CLASS",
+            "anyOf": [{"enum": [*one["properties"]["task"]["enum"], "multitask"]}, {"pattern": r"\.py:\w+$"}],
+        }
     found["properties"]["tasks"]["additionalProperties"] = {"$ref": "#"}
-    found["properties"]["yaml"] = {"description": "of a task of a joint run: the file that its other keys come from",
-                                   "type": "string"}
+    found["properties"]["yaml"] = {
+        "description": "of a task of a joint run: the file that its other keys come from",
+        "type": "string",
+    }
     del found["additionalProperties"]
     own = {"properties": {"task": {"pattern": r"\.py:\w+$"}}, "required": ["task"]}  # it has a section of its own
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of seq2seq_suite",
-            **found, "if": own, "else": {"propertyNames": {"enum": list(found["properties"])}}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "An experiment of seq2seq_suite",
+        **found,
+        "if": own,
+        "else": {"propertyNames": {"enum": list(found["properties"])}},
+    }
 
 
 def _sections(section: type[Section]) -> Iterator[type[Section]]:
@@ -129,12 +138,17 @@ def defaults() -> dict[str, Any]:
     """Key -> default: of all tasks, of each kind of strategy, and of each size of the backbone."""
     by_task = {task: _resolved(task=task) for task in TASKS}
     by_size = {size: _resolved(task="translation", backbone={"size": size})["backbone"] for size in SIZES}
-    writer = {kind: next(task for task in ("translation", *TASKS) if Config(task=task).target in targets_of(kind))
-              for kind in KINDS}
+    writer = {
+        kind: next(task for task in ("translation", *TASKS) if Config(task=task).target in targets_of(kind))
+        for kind in KINDS
+    }
     found = {key: value for keys in by_task.values() for key, value in keys.items()}
-    return found | {"task": "translation", "backbone": by_size["small"], "strategy": {
-        kind: _resolved(task=task, strategy={"kind": kind})["strategy"] for kind, task in writer.items()},
-        "sizes": {size: {key: backbone[key] for key in SIZES[size]} for size, backbone in by_size.items()}}
+    return found | {
+        "task": "translation",
+        "backbone": by_size["small"],
+        "strategy": {kind: _resolved(task=task, strategy={"kind": kind})["strategy"] for kind, task in writer.items()},
+        "sizes": {size: {key: backbone[key] for key in SIZES[size]} for size, backbone in by_size.items()},
+    }
 
 
 def _resolved(**given: Any) -> dict[str, Any]:

@@ -17,8 +17,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PERMISSIVE = re.compile(r"(?i)\b(mit|mit-cmu|0?bsd|freebsd|apache|isc|psf|python|hpnd|zlib|unlicense|cc0|"
-                        r"public domain|mpl|mozilla)\b")
+PERMISSIVE = re.compile(
+    r"(?i)\b(mit|mit-cmu|0?bsd|freebsd|apache|isc|psf|python|hpnd|zlib|unlicense|cc0|"
+    r"public domain|mpl|mozilla)\b"
+)
 COPYLEFT = re.compile(r"(?i)\b(a?gpl|gnu (affero )?general public)")
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # NVIDIA's libraries are under a licence of its own; PyTorch's CUDA build needs them, its CPU build has none.
@@ -48,8 +50,9 @@ def required(names: list[str]) -> set[str]:
 def licence(name: str) -> str:
     """What a package's metadata say: expression, classifiers, else the first line of the licence."""
     given = metadata(name)
-    classifiers = [one.rpartition(" :: ")[2] for one in given.get_all("Classifier") or ()
-                   if one.startswith("License ::")]
+    classifiers = [
+        one.rpartition(" :: ")[2] for one in given.get_all("Classifier") or () if one.startswith("License ::")
+    ]
     return given.get("License-Expression") or ", ".join(classifiers) or (given.get("License") or "").partition("\n")[0]
 
 
@@ -76,15 +79,23 @@ def main() -> int:
     """Print a line for each package; the exit code."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     core = required(project["dependencies"])
-    extras = required([need for name, needs in project["optional-dependencies"].items()
-                       if name not in ("test", "bench") for need in needs])
+    extras = required(
+        [
+            need
+            for name, needs in project["optional-dependencies"].items()
+            if name not in ("test", "bench")
+            for need in needs
+        ]
+    )
     wrong = 0
     for name in sorted(core | extras):
         said = licence(name)
         found = problem(name, said, optional=name not in core)
         wrong += bool(found)
-        print(f"{name:28} {'core' if name in core else 'extra':6} {said[:60] or IN_AN_EXTRA.get(name, '')}"
-              + (f"  <- {found}" if found else ""))
+        print(
+            f"{name:28} {'core' if name in core else 'extra':6} {said[:60] or IN_AN_EXTRA.get(name, '')}"
+            + (f"  <- {found}" if found else "")
+        )
     return int(wrong > 0)
 
 

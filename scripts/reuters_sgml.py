@@ -120,21 +120,32 @@ def rows_by_split(documents: Iterable[Document], categories: list[str], validati
     known = {row["text"] for rows in splits.values() for row in rows}
     order = sorted(splits["train"], key=lambda row: (zlib.crc32(f"validation/{row['id']}".encode()), row["id"]))
     held_out = {row["id"] for row in order[:validation]}
-    return {"train": [row for row in splits["train"] if row["id"] not in held_out],
-            "validation": [row for row in splits["train"] if row["id"] in held_out], "test": splits["test"],
-            "unlabelled": [row for text, row in unlabelled.items() if text and text not in known]}
+    return {
+        "train": [row for row in splits["train"] if row["id"] not in held_out],
+        "validation": [row for row in splits["train"] if row["id"] in held_out],
+        "test": splits["test"],
+        "unlabelled": [row for text, row in unlabelled.items() if text and text not in known],
+    }
 
 
 def check_counts(documents: list[Document], categories: list[str], rows: dict[str, list[dict]]) -> None:
     """Raises DataError where a count is not the published one."""
-    found = {"train documents": sum(document.split == "train" for document in documents),
-             "test documents": sum(document.split == "test" for document in documents), "categories": len(categories),
-             "train": len(rows["train"]) + len(rows["validation"]), "test": len(rows["test"])}
-    wrong = [f"{found[name]:,} {name}, published {count:,}" for name, count in PUBLISHED.items()
-             if found[name] != count]
+    found = {
+        "train documents": sum(document.split == "train" for document in documents),
+        "test documents": sum(document.split == "test" for document in documents),
+        "categories": len(categories),
+        "train": len(rows["train"]) + len(rows["validation"]),
+        "test": len(rows["test"]),
+    }
+    wrong = [
+        f"{found[name]:,} {name}, published {count:,}" for name, count in PUBLISHED.items() if found[name] != count
+    ]
     if wrong:
-        raise DataError("; ".join(wrong), expected="all 22 files of Reuters-21578, Distribution 1.0, unchanged",
-                        remedy="fetch the archive again, or convert a part of it with --no-check")
+        raise DataError(
+            "; ".join(wrong),
+            expected="all 22 files of Reuters-21578, Distribution 1.0, unchanged",
+            remedy="fetch the archive again, or convert a part of it with --no-check",
+        )
 
 
 def read_archive(path: Path) -> list[Document]:
@@ -153,15 +164,22 @@ def read_archive(path: Path) -> list[Document]:
                 if member.name.endswith(".sgm") and member.isfile():
                     documents += read_documents(archive.extractfile(member).read().decode("latin-1"))
     if all(document.split == _UNUSED for document in documents):
-        raise DataError("no document of the ModApte split", file=str(path), expected="a tar archive or folder with "
-                        "reut2-000.sgm to reut2-021.sgm", remedy="name the archive as it was fetched")
+        raise DataError(
+            "no document of the ModApte split",
+            file=str(path),
+            expected="a tar archive or folder with reut2-000.sgm to reut2-021.sgm",
+            remedy="name the archive as it was fetched",
+        )
     return sorted(documents, key=lambda document: document.number)
 
 
 def write_rows(path: Path, rows: Iterable[dict]) -> None:
     """Compressed rows, the same bytes each time."""
-    with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed, \
-            io.TextIOWrapper(packed, encoding="utf-8") as stream:
+    with (
+        open(path, "wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8") as stream,
+    ):
         for row in rows:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 

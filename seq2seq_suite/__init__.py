@@ -18,10 +18,25 @@ if TYPE_CHECKING:
     from seq2seq_suite.config.schema import Config
 
 __version__ = "0.1.0"
-__all__ = ["Config", "ConfigError", "DataError", "Prediction", "Run", "RunError", "check", "compare", "load",
-           "read_config", "train"]
+__all__ = [
+    "Config",
+    "ConfigError",
+    "DataError",
+    "Prediction",
+    "Run",
+    "RunError",
+    "check",
+    "compare",
+    "load",
+    "read_config",
+    "train",
+]
 
-_ELSEWHERE = {"Config": "config.schema", "ConfigError": "common.errors", "DataError": "common.errors",
-              "RunError": "common.errors"}
+_ELSEWHERE = {
+    "Config": "config.schema",
+    "ConfigError": "common.errors",
+    "DataError": "common.errors",
+    "RunError": "common.errors",
+}
 __getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "api") for name in __all__})
 old_names.install()

@@ -84,8 +84,14 @@ class Run:
         trust_code, engine: see `load`.
     """
 
-    def __init__(self, path: str | Path, *others: str | Path, settings: Settings = (), trust_code: bool = False,
-                 engine: str = "pytorch"):
+    def __init__(
+        self,
+        path: str | Path,
+        *others: str | Path,
+        settings: Settings = (),
+        trust_code: bool = False,
+        engine: str = "pytorch",
+    ):
         self.path, self._others, self._engine = Path(path), tuple(map(Path, others)), engine
         self._settings, self._trust_code = overrides(settings), trust_code
 
@@ -138,15 +144,28 @@ class Run:
         return self.opened.predictor.learner.strategy
 
     @overload
-    def predict(self, inputs: Input | Iterable[Input], *, n_best: None = None, threshold: float | None = None,
-                settings: Settings = ()) -> list[Prediction]: ...
+    def predict(
+        self,
+        inputs: Input | Iterable[Input],
+        *,
+        n_best: None = None,
+        threshold: float | None = None,
+        settings: Settings = (),
+    ) -> list[Prediction]: ...
 
     @overload
-    def predict(self, inputs: Input | Iterable[Input], *, n_best: int, threshold: float | None = None,
-                settings: Settings = ()) -> list[list[Prediction]]: ...
+    def predict(
+        self, inputs: Input | Iterable[Input], *, n_best: int, threshold: float | None = None, settings: Settings = ()
+    ) -> list[list[Prediction]]: ...
 
-    def predict(self, inputs: Input | Iterable[Input], *, n_best: int | None = None, threshold: float | None = None,
-                settings: Settings = ()) -> list[Prediction] | list[list[Prediction]]:
+    def predict(
+        self,
+        inputs: Input | Iterable[Input],
+        *,
+        n_best: int | None = None,
+        threshold: float | None = None,
+        settings: Settings = (),
+    ) -> list[Prediction] | list[list[Prediction]]:
         """Predict, `search.batch_sentences` inputs at a time.
 
         Args:
@@ -161,21 +180,34 @@ class Run:
             DataError: an input is none for the task.
             ConfigError: a setting is wrong, or the task has no probabilities for a threshold.
         """
-        run = Run(self.path, *self._others, settings=[*self._settings, *overrides(settings)],
-                  trust_code=self._trust_code, engine=self._engine) if settings else self
+        run = (
+            Run(
+                self.path,
+                *self._others,
+                settings=[*self._settings, *overrides(settings)],
+                trust_code=self._trust_code,
+                engine=self._engine,
+            )
+            if settings
+            else self
+        )
         found = list(run.predictions(inputs, n_best=n_best or 1, threshold=threshold))
         return [hypotheses[0] for hypotheses in found] if n_best is None else found
 
-    def predictions(self, inputs: Input | Iterable[Input], *, n_best: int = 1, threshold: float | None = None
-                    ) -> Iterator[list[Prediction]]:
+    def predictions(
+        self, inputs: Input | Iterable[Input], *, n_best: int = 1, threshold: float | None = None
+    ) -> Iterator[list[Prediction]]:
         """`predict` as an iterator, which holds few inputs at a time: for each its `n_best` predictions, best first."""
         several: Iterable[Any] = [inputs] if isinstance(inputs, Input | Mapping) else inputs
-        examples = (one if isinstance(one, Example) else self.example(one, line=number)
-                    for number, one in enumerate(several, 1))
+        examples = (
+            one if isinstance(one, Example) else self.example(one, line=number) for number, one in enumerate(several, 1)
+        )
         check_n_best(self.config, n_best)
         self.task.leave_out_below(threshold)
-        return ([Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
-                for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
+        return (
+            [Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
+            for hypotheses in self.opened.predict(examples, num_hypotheses=n_best)
+        )
 
     def example(self, text: str | Path, *, file: str = "inputs", line: int = 0, begin: str = "") -> Example:
         """The example that a line of text describes; raises DataError with file and line if it is no input.
@@ -183,25 +215,43 @@ class Run:
         `begin` is the beginning of the output; only for free text that is decoded autoregressively.
         """
         if not isinstance(text, str | Path):
-            raise DataError(f"the input is {repr_short(text)}", file=file, line=line, remedy="put it into one text",
-                            expected="a text, such as a sentence or 'question ||| context'")
+            raise DataError(
+                f"the input is {repr_short(text)}",
+                file=file,
+                line=line,
+                remedy="put it into one text",
+                expected="a text, such as a sentence or 'question ||| context'",
+            )
         text = str(text)
         if not text.strip():
-            raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
-                            remedy="remove the line or fill it")
+            raise DataError(
+                "the input is empty",
+                file=file,
+                line=line,
+                expected="an input on each line",
+                remedy="remove the line or fill it",
+            )
         try:
             text.encode()
         except UnicodeEncodeError:  # a command line that is not UTF-8, or a lone surrogate
-            raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
-                            remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
+            raise DataError(
+                "the input is not UTF-8",
+                file=file,
+                line=line,
+                expected="text",
+                remedy="check the terminal's encoding, or use --input with a file in UTF-8",
+            ) from None
         formed = text if self.task.source.of_file else self.task.in_form(text)
         example, begin = self.task.from_text(formed, origin=f"{file}:{line}"), self.task.in_form(begin)
         if not begin.strip():
             return example
         if self.config.in_parallel:
-            raise ConfigError(f"the beginning of an output, but strategy.kind {self.config.strategy.kind} writes all "
-                              "symbols in parallel", expected="a run that writes from left to right",
-                              remedy="leave it out")
+            raise ConfigError(
+                f"the beginning of an output, but strategy.kind {self.config.strategy.kind} writes all "
+                "symbols in parallel",
+                expected="a run that writes from left to right",
+                remedy="leave it out",
+            )
         self.task.target.beginning(begin, {"file": file, "line": line})
         return replace(example, begin=begin)
 
@@ -216,13 +266,24 @@ class Run:
             The task's figures; of a joint run `task/metric`.
         """
         with trusting(self._trust_code):
-            found = verbs.evaluate(self.path, *self._others, split=split, data=None if data is None else str(data),
-                                   overrides=self._settings)
+            found = verbs.evaluate(
+                self.path,
+                *self._others,
+                split=split,
+                data=None if data is None else str(data),
+                overrides=self._settings,
+            )
         return {metric: value for figures in found["splits"].values() for metric, value in figures.items()}
 
 
-def load(path: str | Path, *others: str | Path, task: str | None = None, settings: Settings = (),
-         trust_code: bool = False, engine: str = "pytorch") -> Run:
+def load(
+    path: str | Path,
+    *others: str | Path,
+    task: str | None = None,
+    settings: Settings = (),
+    trust_code: bool = False,
+    engine: str = "pytorch",
+) -> Run:
     """A finished run, or several of one vocabulary that predict by the mean of their probabilities.
 
     Args:
@@ -239,16 +300,25 @@ def load(path: str | Path, *others: str | Path, task: str | None = None, setting
         DataError: the directory is no run.
         ConfigError: a setting is wrong, or the engine cannot express the run.
     """
-    chosen = [opening.choose_task(Path(fetched(str(one)) if str(one).startswith(HUB) else one), task)
-              for one in (path, *others)]
+    chosen = [
+        opening.choose_task(Path(fetched(str(one)) if str(one).startswith(HUB) else one), task)
+        for one in (path, *others)
+    ]
     run = Run(*chosen, settings=settings, trust_code=trust_code, engine=engine)
     _ = run.config
     return run
 
 
-def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path, settings: Settings = (),
-          callbacks: Sequence[Callback] = (), resume: bool = False, overwrite: bool = False, trust_code: bool = False
-          ) -> Run:
+def train(
+    config: Config | Mapping[str, Any] | str | Path,
+    *,
+    output: str | Path,
+    settings: Settings = (),
+    callbacks: Sequence[Callback] = (),
+    resume: bool = False,
+    overwrite: bool = False,
+    trust_code: bool = False,
+) -> Run:
     """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Args:
@@ -271,8 +341,9 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
     return Run(output, trust_code=trust_code or bool(chosen.code))
 
 
-def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = (), trust_code: bool = False
-          ) -> list[tuple[str, str]]:
+def check(
+    config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = (), trust_code: bool = False
+) -> list[tuple[str, str]]:
     """Examine a configuration and its data without training.
 
     Returns:
@@ -292,12 +363,14 @@ def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False, t
         trust_code: run code that the runs name, which measuring needs.
     """
     with trusting(trust_code):
-        return compare_runs([run.path if isinstance(run, Run) else Path(run) for run in runs], split=split,
-                            measure=speed)
+        return compare_runs(
+            [run.path if isinstance(run, Run) else Path(run) for run in runs], split=split, measure=speed
+        )
 
 
-def read_config(config: Config | Mapping[str, Any] | str | Path, settings: Settings = (), *, trust_code: bool = False
-                ) -> Config:
+def read_config(
+    config: Config | Mapping[str, Any] | str | Path, settings: Settings = (), *, trust_code: bool = False
+) -> Config:
     """A checked configuration, from a YAML file, a dictionary of the same keys, or one that was checked before.
 
     >>> read_config({"task": "parsing"}, {"search.beam_size": 4}).search.beam_size
@@ -322,8 +395,11 @@ def overrides(settings: Settings) -> list[str]:
     ['seed=3', 'data.test_splits=[test]', "data.path='no'"]
     """
     if isinstance(settings, str):
-        raise DataError(f"settings are one string: {settings}", expected='{"key.sub": value} or ["key.sub=value"]',
-                        remedy="put it into a list")
+        raise DataError(
+            f"settings are one string: {settings}",
+            expected='{"key.sub": value} or ["key.sub=value"]',
+            remedy="put it into a list",
+        )
     if isinstance(settings, Mapping):
         return config_file.as_overrides(settings)
     return list(settings)
@@ -333,5 +409,8 @@ def check_n_best(config: Config, n_best: int) -> None:
     """Raises ConfigError if `n_best` is above 1 for a run that gives one output."""
     cause = why_unused(config, "search.num_hypotheses") if n_best > 1 else ""
     if cause:
-        raise ConfigError(f"the {n_best} best predictions are asked for, but with {cause} there is only one",
-                          expected="a run that searches for several outputs", remedy="ask for one")
+        raise ConfigError(
+            f"the {n_best} best predictions are asked for, but with {cause} there is only one",
+            expected="a run that searches for several outputs",
+            remedy="ask for one",
+        )

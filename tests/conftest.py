@@ -26,8 +26,9 @@ from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 
 # The same examples in each run, and no test fails because the machine is slow.
-hypothesis.settings.register_profile("suite", deadline=None, derandomize=True,
-                                     suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("suite")
 
 # Beside another worker a second thread for such small models is only in the way, in the processes of the tests too.
@@ -72,15 +73,18 @@ def little_inspected() -> Iterator[None]:
 @pytest.fixture
 def layer_shape() -> Callable[..., LayerShape]:
     """A factory of layer shapes, small by default, of what a backbone says."""
+
     def make(**changes) -> LayerShape:
         given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, **changes}
         return build_layer_shape(Backbone.model_validate(given), given.get("encoder_kernel", 0))
+
     return make
 
 
 @pytest.fixture
 def roughen() -> Callable[..., nn.Module]:
     """Adds noise to all parameters, so that no gain is one and no bias zero; embeddings of padding stay zero."""
+
     def apply(module: nn.Module, *, noise: float = 0.2) -> nn.Module:
         with torch.no_grad():
             for parameter in module.parameters():
@@ -89,28 +93,47 @@ def roughen() -> Callable[..., nn.Module]:
                 if isinstance(part, nn.Embedding) and part.padding_idx is not None:
                     part.weight[part.padding_idx] = 0.0
         return module
+
     return apply
 
 
 @pytest.fixture
 def make_model(roughen) -> Callable[..., Seq2Seq]:
     """A factory: what a task asks, changes to the backbone, in evaluation mode, with fast kernels or plain."""
-    def make(shape: Shape | None = None, *, seed: int = 1, noise: float = 0.2, kernel: str = "fast", **backbone
-             ) -> Seq2Seq:
-        given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2,
-                 "dropout": 0.0, "max_positions": 160, **backbone}
+
+    def make(
+        shape: Shape | None = None, *, seed: int = 1, noise: float = 0.2, kernel: str = "fast", **backbone
+    ) -> Seq2Seq:
+        given = {
+            "width": 16,
+            "feed_forward_width": 24,
+            "num_heads": 2,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "dropout": 0.0,
+            "max_positions": 160,
+            **backbone,
+        }
         torch.manual_seed(seed)
         model = build_model(Backbone.model_validate(given), shape or Shape(TokenShape(11), TargetShape(9)))
         kernels.accelerate(model, kernel)
         return roughen(model, noise=noise).eval()
+
     return make
 
 
 @pytest.fixture
 def make_batch() -> Callable[..., Batch]:
     """A factory of batches of random tokens, padded with noise; targets end in END."""
-    def make(source_lengths: list[int], target_lengths: list[int], *, source_symbols: int = 11,
-             target_symbols: int = 9, seed: int = 2) -> Batch:
+
+    def make(
+        source_lengths: list[int],
+        target_lengths: list[int],
+        *,
+        source_symbols: int = 11,
+        target_symbols: int = 9,
+        seed: int = 2,
+    ) -> Batch:
         torch.manual_seed(seed)
         source_mask = torch.arange(max(source_lengths)) < torch.tensor(source_lengths).unsqueeze(1)
         target_mask = torch.arange(max(target_lengths)) < torch.tensor(target_lengths).unsqueeze(1)
@@ -118,26 +141,31 @@ def make_batch() -> Callable[..., Batch]:
         target = torch.randint(4, target_symbols, target_mask.shape)
         target.scatter_(1, torch.tensor(target_lengths).unsqueeze(1) - 1, END)
         return Batch(source, source_mask, target, target_mask, torch.zeros_like(target_mask), "test")
+
     return make
 
 
 @pytest.fixture
 def make_parsing() -> Callable[..., tuple[ParsingTask, list[Example]]]:
     """A factory of a parsing task fitted to eight sentences, and those sentences."""
+
     def make(linearisation: str, **options) -> tuple[ParsingTask, list[Example]]:
-        config = Config.model_validate({"task": "parsing", "parsing": {
-            "linearisation": linearisation, "min_count": 1, **options}})
+        config = Config.model_validate(
+            {"task": "parsing", "parsing": {"linearisation": linearisation, "min_count": 1, **options}}
+        )
         task = ParsingTask(config.parsing, config.data)
         trees = [next(read_trees(f"(TOP {sentence})"))[1] for sentence in SENTENCES]
         examples = [Example(tuple(tree.words()), tree) for tree in trees]
         task.fit(examples)
         return task, examples
+
     return make
 
 
 @pytest.fixture
 def overfit() -> Callable[..., None]:
     """Trains a model on one batch until it should know it by heart; leaves it in evaluation mode."""
+
     def train(model: Seq2Seq, strategy: Strategy, batch: Batch, *, updates: int) -> None:
         model.train()
         optimizer = torch.optim.Adam([*model.parameters(), *strategy.parameters()], lr=5e-3, fused=True)
@@ -149,4 +177,5 @@ def overfit() -> Callable[..., None]:
             optimizer.zero_grad()
             schedule.step()
         model.eval()
+
     return train

@@ -65,7 +65,12 @@ def test_the_package_lists_what_it_is_for():
 
 def test_callbacks_see_every_row_of_the_metrics(run):
     assert [(row["update"], row["split"]) for row in run.rows] == [
-        (1, "train"), (2, "train"), (2, "validation"), (4, "train"), (4, "validation")]
+        (1, "train"),
+        (2, "train"),
+        (2, "validation"),
+        (4, "train"),
+        (4, "validation"),
+    ]
     assert run.rows[0]["loss_cross_entropy"] > 0 and "f1" in run.rows[2]
 
 
@@ -144,7 +149,16 @@ def test_classes_are_imported_from_one_place_each(package):
 
 def test_no_class_of_the_model_is_left_out():
     folder = Path(model.__file__).parent
-    classes = {node.name for path in folder.rglob("*.py") for node in ast.parse(path.read_text()).body
-               if isinstance(node, ast.ClassDef) and not node.name.startswith("_")}
-    assert classes == {name for name in dir(model) if name[0].isupper() and isinstance(getattr(model, name), type)
-                       and getattr(model, name).__module__.startswith(model.__name__)}
+    classes = {
+        node.name
+        for path in folder.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    assert classes == {
+        name
+        for name in dir(model)
+        if name[0].isupper()
+        and isinstance(getattr(model, name), type)
+        and getattr(model, name).__module__.startswith(model.__name__)
+    }

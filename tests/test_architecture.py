@@ -14,9 +14,18 @@ IMPORTS, DOCUMENTED = ast.Import | ast.ImportFrom, ast.Module | ast.ClassDef | a
 PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
 
 # In the order in which to read them; with docstrings, and what they need of `types`.
-STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
-                 "strategies/autoregressive.py", "search/step.py", "search/beam.py",
-                 "strategies/parallel/base.py", "strategies/parallel/length_head.py")
+STUDENTS_PATH = (
+    "model/attention.py",
+    "model/layers.py",
+    "model/encoder.py",
+    "model/decoder.py",
+    "model/seq2seq.py",
+    "strategies/autoregressive.py",
+    "search/step.py",
+    "search/beam.py",
+    "strategies/parallel/base.py",
+    "strategies/parallel/length_head.py",
+)
 STUDENTS_LINES = 1_436  # with all that they import; 1,876 lines of text before `ruff format`, 3,628 once
 OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
@@ -30,8 +39,10 @@ def rooms() -> dict[str, tuple[set[str], set[str]]]:
     """README's table: room -> what it may import, and what for annotations alone."""
     rows = re.findall(r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|([^|]*)\|", (PACKAGE / "README.md").read_text(), re.MULTILINE)
     every = {name for name, *_ in rows} | {"api"}
-    return {name: tuple(every if "all" in cell else set(re.findall(r"\w+", cell)) for cell in cells)
-            for name, *cells in rows}
+    return {
+        name: tuple(every if "all" in cell else set(re.findall(r"\w+", cell)) for cell in cells)
+        for name, *cells in rows
+    }
 
 
 def part_of(path: Path) -> str:
@@ -40,8 +51,12 @@ def part_of(path: Path) -> str:
 
 def imports(tree: ast.AST) -> tuple[set[str], set[str]]:
     """The rooms that a file imports when it runs, and those that it imports under TYPE_CHECKING."""
-    lazy = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.If)
-            and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" for inner in ast.walk(node)}
+    lazy = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
     found: tuple[set[str], set[str]] = set(), set()
     for node in ast.walk(tree):
         own = found[id(node) in lazy]
@@ -67,8 +82,10 @@ def test_rooms_import_only_what_the_readme_says():
             continue
         allowed, for_types = rooms()[room]
         at_run_time, in_annotations = imports(ast.parse(path.read_text()))
-        for extra in (at_run_time - allowed - OPEN_TO_ALL - {room},
-                      in_annotations - allowed - for_types - OPEN_TO_ALL - {room}):
+        for extra in (
+            at_run_time - allowed - OPEN_TO_ALL - {room},
+            in_annotations - allowed - for_types - OPEN_TO_ALL - {room},
+        ):
             wrong += [f"{path.relative_to(PACKAGE)} imports {', '.join(sorted(extra))}"] if extra else []
     assert not wrong, wrong
 
@@ -78,8 +95,11 @@ def test_rooms_are_used_as_the_readme_says():
     used: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         used.setdefault(part_of(path), set()).update(set.union(*imports(ast.parse(path.read_text()))))
-    unused = {room: spare for room, cells in rooms().items()
-              if (spare := set.union(*cells) - used[room] - {room}) and room != "lab"}
+    unused = {
+        room: spare
+        for room, cells in rooms().items()
+        if (spare := set.union(*cells) - used[room] - {room}) and room != "lab"
+    }
     assert not unused, unused
 
 
@@ -110,12 +130,17 @@ def test_tasks_load_no_torch():
 
 def test_the_embedded_data_are_entered_by_their_door_alone():
     others = [path for path in PACKAGE.rglob("*.py") if part_of(path) not in ("miniworld", "__init__")]
-    entered = {f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in others
-               for line in path.read_text().splitlines() if "seq2seq_suite.miniworld" in line}
-    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, "
-                       "version",
-                       "data/sources.py: from seq2seq_suite.miniworld import GAPS, VIEWS",
-                       "lab/replaying.py: from seq2seq_suite.miniworld import start_voices"}
+    entered = {
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in others
+        for line in path.read_text().splitlines()
+        if "seq2seq_suite.miniworld" in line
+    }
+    assert entered == {
+        "data/sources.py: from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, version",
+        "data/sources.py: from seq2seq_suite.miniworld import GAPS, VIEWS",
+        "lab/replaying.py: from seq2seq_suite.miniworld import start_voices",
+    }
     assert not [path for path in (PACKAGE / "tasks").rglob("*.py") if "seq2seq_suite.miniworld" in path.read_text()]
 
 
@@ -128,8 +153,11 @@ def lines_of_code(text: str) -> int:
 def docstrings(text: str) -> list[ast.Expr]:
     """Those of the module, its classes and functions."""
     first = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED) and node.body]
-    return [said for said in first if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
-            and isinstance(said.value.value, str)]
+    return [
+        said
+        for said in first
+        if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+    ]
 
 
 def lines_to_read(text: str) -> int:
@@ -152,8 +180,11 @@ def test_the_package_does_not_grow_without_a_word():
 
 
 def test_files_stay_small_enough_to_read():
-    large = {str(path.relative_to(PACKAGE)): count for path in PACKAGE.rglob("*.py")
-             if (count := lines_to_read(path.read_text())) > MOST_LINES}
+    large = {
+        str(path.relative_to(PACKAGE)): count
+        for path in PACKAGE.rglob("*.py")
+        if (count := lines_to_read(path.read_text())) > MOST_LINES
+    }
     assert not large, large
 
 
@@ -169,11 +200,18 @@ def students_files() -> set[Path]:
 def _imported(path: Path) -> set[Path]:
     named = set()
     tree = ast.parse(path.read_text())
-    lazy = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.If)
-            and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" for inner in ast.walk(node)}
+    lazy = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
     for node in ast.walk(tree):
-        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seq2seq_suite")
-                and id(node) not in lazy):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("seq2seq_suite")
+            and id(node) not in lazy
+        ):
             place = PACKAGE.parent / node.module.replace(".", "/")
             named |= {place.with_suffix(".py"), *(place / f"{alias.name}.py" for alias in node.names)}
     return {one for one in named if one.is_file()}
@@ -186,15 +224,18 @@ def test_what_a_student_reads_stays_short():
 
 def test_the_readme_names_what_a_student_reads_in_order():
     text = " ".join((PACKAGE.parent / "README.md").read_text().split())
-    text = text[text.index("To read it, begin with"):]
+    text = text[text.index("To read it, begin with") :]
     places = [max(text.find(f"`{name}`"), text.find(f"`{name.rpartition('/')[2]}`")) for name in STUDENTS_PATH]
     assert -1 not in places
     assert places == sorted(places)
 
 
 def test_private_names_of_torch_are_in_one_file():
-    private = {str(path.relative_to(PACKAGE)): found for path in PACKAGE.rglob("*.py")
-               if (found := re.findall(r"torch(?:\.\w+)*\.(?:_(?!_)|ops\b)\w*", path.read_text()))}
+    private = {
+        str(path.relative_to(PACKAGE)): found
+        for path in PACKAGE.rglob("*.py")
+        if (found := re.findall(r"torch(?:\.\w+)*\.(?:_(?!_)|ops\b)\w*", path.read_text()))
+    }
     assert set(private) <= {"kernels/torch_private.py", "lab/folder.py"}, private  # the lab refuses them to students
 
 
@@ -205,8 +246,12 @@ def test_no_layer_keeps_its_cache():
             if isinstance(node, ast.FunctionDef) and node.name != "__init__":
                 for inner in ast.walk(node):
                     targets = inner.targets if isinstance(inner, ast.Assign) else []
-                    assert not any(isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
-                                   and target.value.id == "self" for target in targets), f"{path.name}: {node.name}"
+                    assert not any(
+                        isinstance(target, ast.Attribute)
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id == "self"
+                        for target in targets
+                    ), f"{path.name}: {node.name}"
 
 
 def test_each_module_has_a_test_of_its_name_or_a_row_that_says_which_test_covers_it():
@@ -214,8 +259,11 @@ def test_each_module_has_a_test_of_its_name_or_a_row_that_says_which_test_covers
     covered = yaml.safe_load((tests / "covered_by.yaml").read_text(encoding="utf-8"))
     # What tests/lab/test_laws.py and test_lab_faults.py go through, file by file.
     elsewhere = [PACKAGE / "lab" / name for name in ("solutions", "laws", "faults")]
-    modules = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")
-               if not path.stem.startswith("__") and not any(folder in path.parents for folder in elsewhere)}
+    modules = {
+        path.relative_to(PACKAGE).with_suffix("").as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if not path.stem.startswith("__") and not any(folder in path.parents for folder in elsewhere)
+    }
     own = {name for name in modules if (tests / name).with_name(f"test_{Path(name).name}.py").exists()}
     assert modules - own - set(covered) == set(), "without a test"
     assert set(covered) - (modules - own) == set(), "rows of modules that are gone or have a test of their own"

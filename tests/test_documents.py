@@ -28,9 +28,16 @@ ROOT = Path(__file__).parents[1]
 MULTITASK = tuple(load(ROOT / "tasks" / "multitask.yaml").tasks)
 YAMLS = sorted((ROOT / "tasks").glob("*.yaml"))
 STUDIES = sorted((ROOT / "tasks" / "studies").glob("*.yaml"))
-SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encoder_layers=1",
-         "backbone.decoder_layers=1", "training.max_updates=2", "training.validate_every=2", "training.log_every=1",
-         "training.threads=1")
+SMALL = (
+    "backbone.width=32",
+    "backbone.feed_forward_width=32",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+    "training.max_updates=2",
+    "training.validate_every=2",
+    "training.log_every=1",
+    "training.threads=1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +48,10 @@ def treebank(tmp_path_factory):
     _write_square(folder / "square.png")
     for split in SPLITS:
         size = {split: 24 if split == "train" else 6}
-        rows = [{"tree": str(english(scene)), "text": text, "labels": labels, **_texts(english(scene).words())}
-                for scene, (text, labels) in zip(scenes(split, sizes=size), texts(split, sizes=size), strict=True)]
+        rows = [
+            {"tree": str(english(scene)), "text": text, "labels": labels, **_texts(english(scene).words())}
+            for scene, (text, labels) in zip(scenes(split, sizes=size), texts(split, sizes=size), strict=True)
+        ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shutil.copy(folder / "test.jsonl", folder / "longer.jsonl")  # the split that question answering has besides
     return folder
@@ -50,11 +59,20 @@ def treebank(tmp_path_factory):
 
 def _texts(words: list[str]) -> dict[str, object]:
     sentence = " ".join(words)
-    return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence,
-            "dialogue": sentence, "summary": words[1],
-            "question": f"what follows {words[0]} ?", "answer": words[1], "task": str(len(words) % 2 + 1),
-            "audio": "tone.wav", "translation": words[1],
-            "image": "square.png", "objects": {"bbox": [[2, 3, 20, 10]], "categories": [words[0]]}}
+    return {
+        "src": sentence,
+        "tgt": " ".join(words[::-1]),
+        "context": sentence,
+        "dialogue": sentence,
+        "summary": words[1],
+        "question": f"what follows {words[0]} ?",
+        "answer": words[1],
+        "task": str(len(words) % 2 + 1),
+        "audio": "tone.wav",
+        "translation": words[1],
+        "image": "square.png",
+        "objects": {"bbox": [[2, 3, 20, 10]], "categories": [words[0]]},
+    }
 
 
 def _write_square(file: Path) -> None:
@@ -74,9 +92,15 @@ def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
     parts = {f"tasks.{name}.": part for name, part in whole.tasks.items()} or {"": whole}
     hearing = [prefix for prefix, part in parts.items() if "audio" in part.own_sections]
     composing = [prefix for prefix, part in parts.items() if part.task == "asr" and part.asr.composed]
-    config = load(path, [*(f"{prefix}data.path={treebank}" for prefix in parts),
-                         *(f"{prefix}asr.composed=20" for prefix in composing),  # of 24 recordings, not 2,000
-                         *(f"{prefix}audio.cache={tmp_path / 'features'}" for prefix in hearing), *SMALL])
+    config = load(
+        path,
+        [
+            *(f"{prefix}data.path={treebank}" for prefix in parts),
+            *(f"{prefix}asr.composed=20" for prefix in composing),  # of 24 recordings, not 2,000
+            *(f"{prefix}audio.cache={tmp_path / 'features'}" for prefix in hearing),
+            *SMALL,
+        ],
+    )
     assert any(what.endswith("largest batch") for what, _ in check.examine(config))
     summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
@@ -103,8 +127,9 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     together: two dozen imports of torch would take a minute.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("seq2seq_suite.serve.connections.server_of",
-                        lambda app, **given: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr(
+        "seq2seq_suite.serve.connections.server_of", lambda app, **given: SimpleNamespace(run=lambda sockets: None)
+    )
     shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
     shutil.copytree(treebank, tmp_path / "path/to/genia")
     trees = (treebank / "test.jsonl").read_text().splitlines()
@@ -127,10 +152,10 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
         assert words[0] == sys.executable
         if piped:
             given = subprocess.run(before, shell=True, capture_output=True, check=True).stdout
-            ended = start(cli.main, words[words.index("seq2seq_suite") + 1:], tmp_path, stdin=given, limit=60.0).wait()
+            ended = start(cli.main, words[words.index("seq2seq_suite") + 1 :], tmp_path, stdin=given, limit=60.0).wait()
             assert ended.code == 0 and given and ended.out, f"{line}\n{ended.err}"
         elif words[1:4] == ["-m", "torch.distributed.run", "--nproc_per_node=2"]:
-            ends = launch(partial(cli.main, words[words.index("seq2seq_suite") + 1:]), tmp_path)
+            ends = launch(partial(cli.main, words[words.index("seq2seq_suite") + 1 :]), tmp_path)
             assert [code for code, *_ in ends] == [0, 0], ends
         else:
             assert words[1:3] == ["-m", "seq2seq_suite"], line
@@ -149,9 +174,19 @@ def test_the_python_of_the_readme_runs(treebank, tmp_path, monkeypatch, capsys):
     assert "'f1': " in capsys.readouterr().out
 
 
-PAGES = [ROOT / name for name in (
-    "README.md", "README.zh.md", "benchmarks/README.md", "tasks/README.md", "seq2seq_suite/README.md",
-    "seq2seq_suite/lab/README.md", "seq2seq_suite/tasks/README.md", "seq2seq_suite/training/README.md")]
+PAGES = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "README.zh.md",
+        "benchmarks/README.md",
+        "tasks/README.md",
+        "seq2seq_suite/README.md",
+        "seq2seq_suite/lab/README.md",
+        "seq2seq_suite/tasks/README.md",
+        "seq2seq_suite/training/README.md",
+    )
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -166,8 +201,10 @@ def test_the_readme_is_short_and_its_picture_small():
 
 
 def test_the_chinese_readme_has_the_same_commands():
-    blocks = [re.findall(r"```(sh|python)\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
-              for name in ("README.md", "README.zh.md")]
+    blocks = [
+        re.findall(r"```(sh|python)\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+        for name in ("README.md", "README.zh.md")
+    ]
     assert blocks[0] and blocks[0] == blocks[1]
 
 

@@ -12,9 +12,17 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
-SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encoder_layers=1",
-         "backbone.decoder_layers=1", "training.max_updates=2", "training.validate_every=2", "training.threads=1",
-         "data.size=40", "data.test_splits=[]")
+SMALL = (
+    "backbone.width=32",
+    "backbone.feed_forward_width=32",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+    "training.max_updates=2",
+    "training.validate_every=2",
+    "training.threads=1",
+    "data.size=40",
+    "data.test_splits=[]",
+)
 
 
 def call(*words: str, where: Path) -> str:
@@ -39,8 +47,12 @@ def built(tmp_path_factory) -> Path:
         tar.add(ROOT, "source", filter=kept)
     with tarfile.open(folder / "copy.tar") as tar:
         tar.extractall(folder, filter="data")
-    call(sys.executable, "-c", "from setuptools import build_meta as build\n"
-         "build.build_sdist('..')\nbuild.build_wheel('..')", where=folder / "source")
+    call(
+        sys.executable,
+        "-c",
+        "from setuptools import build_meta as build\nbuild.build_sdist('..')\nbuild.build_wheel('..')",
+        where=folder / "source",
+    )
     return folder
 
 
@@ -51,9 +63,19 @@ def python(built) -> str:
     found = str(built / "venv" / "bin" / "python")
     site = Path(call(found, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", where=built).strip())
     (site / "behind.pth").write_text("".join(f"{sysconfig.get_path(name)}\n" for name in ("purelib", "platlib")))
-    wheel, = built.glob("*.whl")
-    call(found, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", str(wheel),
-         where=built)
+    (wheel,) = built.glob("*.whl")
+    call(
+        found,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--ignore-installed",
+        str(wheel),
+        where=built,
+    )
     return found
 
 
@@ -68,7 +90,7 @@ def test_the_wheel_runs_presets_from_another_folder(python, built, tmp_path):
 
 
 def test_the_sdist_holds_what_tests_and_readers_need(built):
-    archive, = built.glob("*.tar.gz")
+    (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
     assert {"CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "setup.py", "tasks/studies/norms.yaml"} < names

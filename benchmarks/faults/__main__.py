@@ -35,17 +35,32 @@ from benchmarks.machine import markdown_table, provenance
 _MODULES = (settings, rows, layouts, media, alike, verbs, trust, classes, pages, damage, kills, disks)
 KINDS = tuple(kind for module in _MODULES for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
-_PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
-              "torch._dynamo", "seq2seq_suite.experiments.verbs", "seq2seq_suite.studies.study",
-              "seq2seq_suite.studies.compare", "seq2seq_suite.report.comparison")
+_PRELOADED = (
+    "datasets",
+    "soundfile",
+    "PIL.Image",
+    "sacrebleu",
+    "sklearn.svm",
+    "sklearn.feature_extraction.text",
+    "torch._dynamo",
+    "seq2seq_suite.experiments.verbs",
+    "seq2seq_suite.studies.study",
+    "seq2seq_suite.studies.compare",
+    "seq2seq_suite.report.comparison",
+)
 
 
 def options(kinds: Sequence[Kind]) -> argparse.ArgumentParser:
     """The parser."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--minutes", type=float, default=40.0, help="for all kinds together, about")
-    parser.add_argument("--only", nargs="+", metavar="KIND", choices=[kind.name for kind in kinds],
-                        help=f"of {', '.join(kind.name for kind in kinds)}")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="KIND",
+        choices=[kind.name for kind in kinds],
+        help=f"of {', '.join(kind.name for kind in kinds)}",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, metavar="N", help="repeat one case of one kind and show what it said")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
@@ -91,11 +106,14 @@ def campaign(kinds: Sequence[Kind], arguments: argparse.Namespace, place: Path, 
             if found.complaints:
                 print(f"    {repeat_command(kind.name, arguments.seed, found.number)}", flush=True)
 
-        tallies[kind.name] = go_through(kind, arguments.seed, place, main, seconds=seconds, jobs=arguments.jobs,
-                                        tell=tell)
+        tallies[kind.name] = go_through(
+            kind, arguments.seed, place, main, seconds=seconds, jobs=arguments.jobs, tell=tell
+        )
         counts = ", ".join(f"{count:,} {name}" for name, count in tallies[kind.name].counts.items())
-        print(f"{kind.name}: {counts}; {len(tallies[kind.name].failures)} failures; "
-              f"{time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"{kind.name}: {counts}; {len(tallies[kind.name].failures)} failures; {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
     return tallies
 
 
@@ -111,11 +129,18 @@ def report(kinds: Sequence[Kind], tallies: dict[str, Tally], arguments: argparse
         if kind.counted != "tries":
             tries = f"{tally.counts[kind.counted]:,} {kind.counted} ({tries} cases)"
         rows.append([kind.name, kind.what, tries, str(len(tally.failures))])
-        failures += [f"- `{repeat_command(kind.name, arguments.seed, number)}`: {complaints[0]}"
-                     for number, complaints in sorted(tally.failures.items())]
-    return ["# Faults", "", *markdown_table(["kind", "what", "tries", "failures"], rows), "",
-            *(["## Failures", "", *failures, ""] if failures else []),
-            *provenance(arguments.seed, arguments.jobs)]
+        failures += [
+            f"- `{repeat_command(kind.name, arguments.seed, number)}`: {complaints[0]}"
+            for number, complaints in sorted(tally.failures.items())
+        ]
+    return [
+        "# Faults",
+        "",
+        *markdown_table(["kind", "what", "tries", "failures"], rows),
+        "",
+        *(["## Failures", "", *failures, ""] if failures else []),
+        *provenance(arguments.seed, arguments.jobs),
+    ]
 
 
 def repeat(kind: Kind, arguments: argparse.Namespace, place: Path, main: Main) -> bool:
@@ -123,8 +148,10 @@ def repeat(kind: Kind, arguments: argparse.Namespace, place: Path, main: Main) -
     kind.prepare(Case(kind.name, arguments.seed, 0, place / "shared", place / "shared", main))
     found, case = attempt(kind, arguments.seed, arguments.case, place, main, keep=True)
     for end in case.called:
-        print(f"$ {end.command}\n{end.out[-4000:]}{end.err[-4000:]}[{end.code}, {end.seconds:.1f} s, "
-              f"{end.memory / 2**20:,.0f} MiB]")
+        print(
+            f"$ {end.command}\n{end.out[-4000:]}{end.err[-4000:]}[{end.code}, {end.seconds:.1f} s, "
+            f"{end.memory / 2**20:,.0f} MiB]"
+        )
     print("\n".join(found.complaints) or "no fault")
     print(f"the folder is kept: {case.folder}")
     return bool(found.complaints)

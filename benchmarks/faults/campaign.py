@@ -136,8 +136,16 @@ def attempt(kind: Kind, seed: int, number: int, place: Path, main: Main, *, keep
     return Found(number, case.counts, list(dict.fromkeys(case.complaints))), case
 
 
-def go_through(kind: Kind, seed: int, place: Path, main: Main, *, seconds: float, jobs: int,
-               tell: Callable[[Found], None] = lambda found: None) -> Tally:
+def go_through(
+    kind: Kind,
+    seed: int,
+    place: Path,
+    main: Main,
+    *,
+    seconds: float,
+    jobs: int,
+    tell: Callable[[Found], None] = lambda found: None,
+) -> Tally:
     """Carry out a kind's cases until its goal is met or its time is over.
 
     Args:

@@ -16,19 +16,43 @@ from seq2seq_suite.lab import remote, starting
 from seq2seq_suite.lab.assignments import ATTENTION
 
 _PART, _POINTS = "masks", 10  # what the others have solved, and what it is worth
-_DEEP = {"minus": "x = " + "-" * 60_000 + "1\n", "brackets": "(" * 20_000 + ")" * 20_000, "lists": "[" * 90_000,
-         "ifs": "".join(" " * depth + "if 1:\n" for depth in range(99)) + " " * 99 + "pass\n",
-         "sum": "x = " + "1 + " * 50_000 + "1\n", "calls": "f(" * 5000 + ")" * 5000}
-_CODE = {"exit": "import os\nos._exit(0)\n", "SystemExit": "raise SystemExit('done')\n", "loop": "while True: pass\n",
-         "fork": "import os, time\nif os.fork() == 0:\n    time.sleep(60)\n", "memory": "x = bytearray(1 << 40)\n",
-         "recursion": "def f(): f()\nf()\n", "signals": "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\n",
-         "noise": "print('x' * 10_000_000)\n", "closed": "import os\nos.close(1)\nos.close(2)\n",
-         "escape": "print('\\x1b[2J\\x1b[1A')\n", "no syntax": "def f(:\n", "NUL": "x = 1\0\n",
-         "KeyboardInterrupt": "raise KeyboardInterrupt\n"}
-_YAML = {"aliases": "\n".join([f"a0: &a0 [{', '.join(['x'] * 9)}]", *(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))]), "deep": "[" * 9000, "list": "- 1\n- 2\n",
-    "number": "3", "tag": "a: !!python/object/apply:os.system ['true']\n", "long": "a: " + "x" * 9_000_000,
-    "nested": "figure: {a: {b: [1, 2]}}\n", "date": "figure: 2024-01-01\n", "NaN": "figure: .nan\n", "NUL": "a: \0\n"}
+_DEEP = {
+    "minus": "x = " + "-" * 60_000 + "1\n",
+    "brackets": "(" * 20_000 + ")" * 20_000,
+    "lists": "[" * 90_000,
+    "ifs": "".join(" " * depth + "if 1:\n" for depth in range(99)) + " " * 99 + "pass\n",
+    "sum": "x = " + "1 + " * 50_000 + "1\n",
+    "calls": "f(" * 5000 + ")" * 5000,
+}
+_CODE = {
+    "exit": "import os\nos._exit(0)\n",
+    "SystemExit": "raise SystemExit('done')\n",
+    "loop": "while True: pass\n",
+    "fork": "import os, time\nif os.fork() == 0:\n    time.sleep(60)\n",
+    "memory": "x = bytearray(1 << 40)\n",
+    "recursion": "def f(): f()\nf()\n",
+    "signals": "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\n",
+    "noise": "print('x' * 10_000_000)\n",
+    "closed": "import os\nos.close(1)\nos.close(2)\n",
+    "escape": "print('\\x1b[2J\\x1b[1A')\n",
+    "no syntax": "def f(:\n",
+    "NUL": "x = 1\0\n",
+    "KeyboardInterrupt": "raise KeyboardInterrupt\n",
+}
+_YAML = {
+    "aliases": "\n".join(
+        [f"a0: &a0 [{', '.join(['x'] * 9)}]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))]
+    ),
+    "deep": "[" * 9000,
+    "list": "- 1\n- 2\n",
+    "number": "3",
+    "tag": "a: !!python/object/apply:os.system ['true']\n",
+    "long": "a: " + "x" * 9_000_000,
+    "nested": "figure: {a: {b: [1, 2]}}\n",
+    "date": "figure: 2024-01-01\n",
+    "NaN": "figure: .nan\n",
+    "NUL": "a: \0\n",
+}
 
 
 def _names(text: str, random: Random) -> bytes:
@@ -47,8 +71,24 @@ def _zip(entries: dict[str, bytes]) -> bytes:
 def _odd(case: Case, folder: Path) -> str:
     """Spoil a submission; a word on how."""
     random, part = case.random, folder / f"{_PART}.py"
-    way = random.choice(("deep", "code", "code", "yaml", "yaml", "encoding", "name", "notebook", "link", "id", "random",
-                         "folder", "zip", "lab.yaml"))
+    way = random.choice(
+        (
+            "deep",
+            "code",
+            "code",
+            "yaml",
+            "yaml",
+            "encoding",
+            "name",
+            "notebook",
+            "link",
+            "id",
+            "random",
+            "folder",
+            "zip",
+            "lab.yaml",
+        )
+    )
     match way:
         case "deep" | "code":
             name = random.choice(list(_DEEP if way == "deep" else _CODE))
@@ -81,8 +121,9 @@ def _odd(case: Case, folder: Path) -> str:
                 path.unlink()
             folder.rmdir()
             inner = _zip({"x.zip": _zip({}), "big": bytes(random.choice((9, 70_000_000)))})
-            folder.with_suffix(".zip").write_bytes(random.choice((inner, b"PK\x03\x04", _zip({"../x": b""}),
-                                                                  inner[:-9])))
+            folder.with_suffix(".zip").write_bytes(
+                random.choice((inner, b"PK\x03\x04", _zip({"../x": b""}), inner[:-9]))
+            )
     return way
 
 
@@ -98,8 +139,9 @@ def try_class(case: Case) -> None:
     case.counts[what.partition(" ")[0]] += 1
     end = case.start("lab", "grade", "class", "--csv", "grades.csv", "--seed", "7", limit=240.0).wait()
     case.called.append(end)
-    case.complaints += [f"{what}: {fault}: {end.command}" for fault in faults(end, (0, 1))
-                        if not fault.endswith("without a word")]  # who needs the teacher stands in the table
+    case.complaints += [
+        f"{what}: {fault}: {end.command}" for fault in faults(end, (0, 1)) if not fault.endswith("without a word")
+    ]  # who needs the teacher stands in the table
     if not (case.folder / "grades.csv").exists():
         case.expect(False, f"{what}: no grades were written: {end.err.strip()[-200:]!r}")
         return

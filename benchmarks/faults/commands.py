@@ -28,8 +28,10 @@ MEMORY = 2**31  # bytes that a command may take beyond what the fork has already
 _LONGEST_LINE = 2000  # characters of a message, so that no number of 5,000 digits is shown in full
 _FORK = threading.Lock()  # packages with files of their own (filelock) refuse that two threads fork at once
 _KEPT = 2**20  # bytes of what a command writes that are read, from the beginning and from the end
-_TRACE = re.compile(r"Traceback \(most recent call last\)|Exception ignored|Aborted!|Fatal Python error|core dumped"
-                    r"|terminate called|During handling of the above")
+_TRACE = re.compile(
+    r"Traceback \(most recent call last\)|Exception ignored|Aborted!|Fatal Python error|core dumped"
+    r"|terminate called|During handling of the above"
+)
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,10 @@ class Ended:
     @property
     def command(self) -> str:
         """As it would be typed, long words shortened."""
-        return " ".join(word if len(word) <= 200 else f"{word[:150]}...({len(word)} characters)'"
-                        for word in map(shlex.quote, ("python", "-m", "seq2seq_suite", *self.words)))
+        return " ".join(
+            word if len(word) <= 200 else f"{word[:150]}...({len(word)} characters)'"
+            for word in map(shlex.quote, ("python", "-m", "seq2seq_suite", *self.words))
+        )
 
 
 @dataclass
@@ -120,9 +124,18 @@ class Running:
         self._ended = Ended(self.words, code, texts[0], texts[1], time.monotonic() - self.started, memory)
 
 
-def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None = None, stdin: bytes = b"",
-          limit: float = SECONDS, environment: Mapping[str, str] | None = None,
-          first: Callable[[], None] = lambda: None, output: int | None = None) -> Running:
+def start(
+    main: Main,
+    words: Sequence[str],
+    folder: Path,
+    *,
+    within: Path | None = None,
+    stdin: bytes = b"",
+    limit: float = SECONDS,
+    environment: Mapping[str, str] | None = None,
+    first: Callable[[], None] = lambda: None,
+    output: int | None = None,
+) -> Running:
     """Start a command in a forked child, which has imported already what this process has.
 
     Args:

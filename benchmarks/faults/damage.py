@@ -14,10 +14,29 @@ from benchmarks.faults.fingerprints import fingerprint
 
 RUNS = ("parsing", "joint", "detection", "multilabel", "asr", "translation")
 _MORE = "training.max_updates=4"  # than the two updates of the finished run
-_OTHER_JSON = ("3", "{}", "[]", "null", '"text"', "true", "[[]]", '{"a": 1}', '[{"a": 1}]', "NaN", "1e999",
-               '{"progress": 3}', '{"progress": {"update": "x"}, "files": {}}', '{"data": 3, "processes": "x"}',
-               '{"threshold": "x"}', '{"threshold": NaN}', '{"splits": []}', '{"splits": {"test": 3}}', '["a", 3]',
-               '["a", "a", "a"]', "9" * 5000)
+_OTHER_JSON = (
+    "3",
+    "{}",
+    "[]",
+    "null",
+    '"text"',
+    "true",
+    "[[]]",
+    '{"a": 1}',
+    '[{"a": 1}]',
+    "NaN",
+    "1e999",
+    '{"progress": 3}',
+    '{"progress": {"update": "x"}, "files": {}}',
+    '{"data": 3, "processes": "x"}',
+    '{"threshold": "x"}',
+    '{"threshold": NaN}',
+    '{"splits": []}',
+    '{"splits": {"test": 3}}',
+    '["a", 3]',
+    '["a", "a", "a"]',
+    "9" * 5000,
+)
 
 
 def _cut(content: bytes, random: Random) -> bytes:
@@ -28,7 +47,7 @@ def _flipped(content: bytes, random: Random) -> bytes:
     if not content:
         return b"x"
     place = random.randrange(len(content))
-    return content[:place] + bytes([content[place] ^ 1 << random.randrange(8)]) + content[place + 1:]
+    return content[:place] + bytes([content[place] ^ 1 << random.randrange(8)]) + content[place + 1 :]
 
 
 def _other_value(content: bytes, random: Random) -> bytes:
@@ -46,14 +65,22 @@ def _other_value(content: bytes, random: Random) -> bytes:
 
 
 CONTENTS: dict[str, Callable[[bytes, Random], bytes]] = {
-    "emptied": lambda content, random: b"", "cut": _cut, "one bit flipped": _flipped, "a value changed": _other_value,
-    "another bit flipped": _flipped, "random": lambda content, random: random.randbytes(max(1, len(content))),
+    "emptied": lambda content, random: b"",
+    "cut": _cut,
+    "one bit flipped": _flipped,
+    "a value changed": _other_value,
+    "another bit flipped": _flipped,
+    "random": lambda content, random: random.randbytes(max(1, len(content))),
     "other JSON": lambda content, random: random.choice(_OTHER_JSON).encode(),
     "deep JSON": lambda content, random: random.choice((b"[", b'{"a":')) * random.choice((2000, 200_000)),
-    "not UTF-8": lambda content, random: content + b"\xff\xfe\n", "zeros": lambda content, random: bytes(len(content)),
-    "twice": lambda content, random: content * 2, "NUL behind": lambda content, random: content + b"\0",
-    "CRLF": lambda content, random: content.replace(b"\n", b"\r\n"), "text": lambda content, random: b"hello\n",
-    "a large number": lambda content, random: content.replace(b"1", b"1" * 400)}
+    "not UTF-8": lambda content, random: content + b"\xff\xfe\n",
+    "zeros": lambda content, random: bytes(len(content)),
+    "twice": lambda content, random: content * 2,
+    "NUL behind": lambda content, random: content + b"\0",
+    "CRLF": lambda content, random: content.replace(b"\n", b"\r\n"),
+    "text": lambda content, random: b"hello\n",
+    "a large number": lambda content, random: content.replace(b"1", b"1" * 400),
+}
 _PLACES = ("deleted", "a folder instead", "a link to itself", "a dangling link", "another run's", "an older one")
 
 
@@ -127,12 +154,15 @@ def try_damage(case: Case) -> None:
     case.call("evaluate", run, *_question(case, task)[:-2], "--split", "validation", codes=(0, 1, 2))
     case.call("compare", run, other, "--no-speed", "--html", "page.html", codes=(0, 1, 2))
     more = random.choice(([_MORE], [_MORE], []))
-    end = case.call("run", case.shared / f"{task}.yaml", *more, "--output", run,
-                    "--resume", codes=(0, 1, 2), limit=60.0)
+    end = case.call(
+        "run", case.shared / f"{task}.yaml", *more, "--output", run, "--resume", codes=(0, 1, 2), limit=60.0
+    )
     if end.code == 0 and more and "checkpoints" in file.parts and file.suffix:
         last = "checkpoints/last/model.safetensors"
-        case.expect(fingerprint(run).get(last) == fingerprint(case.shared / "longer" / task)[last],
-                    "goes on to other weights than the whole run does")
+        case.expect(
+            fingerprint(run).get(last) == fingerprint(case.shared / "longer" / task)[last],
+            "goes on to other weights than the whole run does",
+        )
     case.complaints = [f"{task}, {file} {way}: {complaint}" for complaint in case.complaints]
 
 

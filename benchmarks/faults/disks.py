@@ -34,8 +34,11 @@ def why_not() -> str:
 def small_disk(folder: Path) -> Iterator[None]:
     """A tmpfs in a folder, which only this process and its children see."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for done in (libc.unshare(_NEW_MOUNTS), libc.mount(b"none", b"/", None, _PRIVATE, None),
-                 libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=%d" % _SIZE)):
+    for done in (
+        libc.unshare(_NEW_MOUNTS),
+        libc.mount(b"none", b"/", None, _PRIVATE, None),
+        libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"size=%d" % _SIZE),
+    ):
         if done:
             raise OSError(ctypes.get_errno(), "no tmpfs could be mounted", str(folder))
     try:
@@ -55,6 +58,7 @@ def fill(disk: Path, free: int) -> None:
 
 def take_away(run: Path, random: Random) -> Callable[[], None]:
     """Something of a run that can no longer be read or written, chosen when it happens."""
+
     def act() -> None:
         there = [run, *sorted(path for path in run.rglob("*") if not path.is_symlink())]
         path = random.choice(there)
@@ -89,7 +93,9 @@ def try_disk(case: Case) -> None:
     words = ("run", kills.yaml_of(case, name), "--output", run)
     acts: dict[str, Callable[[], None]] = {
         "full": lambda: fill(disk, random.choice((0, 0, 4096, 50_000, 300_000))),
-        "vanished": lambda: shutil.rmtree(run, ignore_errors=True), "unreadable": take_away(run, random)}
+        "vanished": lambda: shutil.rmtree(run, ignore_errors=True),
+        "unreadable": take_away(run, random),
+    }
 
     def first() -> None:
         if what == "unreadable":
@@ -114,5 +120,14 @@ def try_disk(case: Case) -> None:
             kills.compare(case, name, run)
 
 
-KINDS = (Kind("disks", "a full disk, a vanished directory, files that became unreadable", try_disk, 60, share=4.0,
-              prepare=lambda case: kills.prepare(case, tuple(kills.SETTINGS)), why_not=why_not),)
+KINDS = (
+    Kind(
+        "disks",
+        "a full disk, a vanished directory, files that became unreadable",
+        try_disk,
+        60,
+        share=4.0,
+        prepare=lambda case: kills.prepare(case, tuple(kills.SETTINGS)),
+        why_not=why_not,
+    ),
+)

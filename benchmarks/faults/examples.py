@@ -18,27 +18,70 @@ from seq2seq_suite import miniworld, tasks
 TASKS = tuple(tasks.TASKS)
 OF_SOUND = tuple(name for name in TASKS if "audio" in tasks.find_task(name).sections)
 ROWS = {"train": 12, "validation": 3, "test": 3}
-_WORDS = ("the", "a", "small", "old", "green", "dog", "cat", "bird", "child", "tree", "house", "river", "sees", "finds",
-          "likes", "follows", "under", "near")
+_WORDS = (
+    "the",
+    "a",
+    "small",
+    "old",
+    "green",
+    "dog",
+    "cat",
+    "bird",
+    "child",
+    "tree",
+    "house",
+    "river",
+    "sees",
+    "finds",
+    "likes",
+    "follows",
+    "under",
+    "near",
+)
 _LABELS = ("joy", "fear", "small talk", "a, b")
 _RATE = 8000
 
 SMALL: dict[str, Any] = {
     "device": "cpu",
-    "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1,
-                 "dropout": 0.1},
-    "training": {"max_updates": 2, "batch_tokens": 64, "warmup_updates": 1, "schedule": "constant",
-                 "precision": "float32", "validate_every": 2, "save_every": 1, "log_every": 1, "threads": 1},
+    "backbone": {
+        "width": 16,
+        "feed_forward_width": 16,
+        "num_heads": 2,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "dropout": 0.1,
+    },
+    "training": {
+        "max_updates": 2,
+        "batch_tokens": 64,
+        "warmup_updates": 1,
+        "schedule": "constant",
+        "precision": "float32",
+        "validate_every": 2,
+        "save_every": 1,
+        "log_every": 1,
+        "threads": 1,
+    },
 }
 _SHORT = {"search": {"max_length_factor": 1.0, "max_length_extra": 4}}  # of outputs that no training has made short
-_SOUND = {"data": {"max_length": 200}, "audio": {"bins": 8}, "strategy": {"kind": "autoregressive", "ctc_weight": 0.3},
-          "search": {"max_length_factor": 0.1, "max_length_extra": 4}, "training": {"batch_tokens": 256}}
+_SOUND = {
+    "data": {"max_length": 200},
+    "audio": {"bins": 8},
+    "strategy": {"kind": "autoregressive", "ctc_weight": 0.3},
+    "search": {"max_length_factor": 0.1, "max_length_extra": 4},
+    "training": {"batch_tokens": 256},
+}
 _OWN: dict[str, dict[str, Any]] = {
-    "translation": _SHORT, "qa": _SHORT, "summarisation": _SHORT, "asr": _SOUND,
+    "translation": _SHORT,
+    "qa": _SHORT,
+    "summarisation": _SHORT,
+    "asr": _SOUND,
     "multilabel": {**_SHORT, "multilabel": {"min_count": 1, "head": "label_wise", "decision": "marginals"}},
     "speech_translation": {**_SOUND, "speech_translation": {"metric_tokenizer": "13a"}},
-    "detection": {"detection": {"height": 32, "width": 32, "channels": 8, "bins": 16, "instances": 3},
-                  "training": {"batch_tokens": 128}},
+    "detection": {
+        "detection": {"height": 32, "width": 32, "channels": 8, "bins": 16, "instances": 3},
+        "training": {"batch_tokens": 128},
+    },
     "language_model": {"search": {"max_length_extra": 4}},
 }
 JOINT = ("parsing", "qa", "detection")
@@ -54,13 +97,15 @@ def merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
     for one in settings:
         for key, value in one.items():
             inner = whole.get(key)
-            whole[key] = merged(inner, value) if isinstance(inner, dict) and isinstance(value, Mapping) \
-                else copy.deepcopy(value)
+            whole[key] = (
+                merged(inner, value) if isinstance(inner, dict) and isinstance(value, Mapping) else copy.deepcopy(value)
+            )
     return whole
 
 
-def settings(task: str, data: Path | str, cache: Path | str, changes: Mapping[str, Any] | None = None
-             ) -> dict[str, Any]:
+def settings(
+    task: str, data: Path | str, cache: Path | str, changes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The settings of a run over `write(data, task)`; `joint` has folders with the names of its tasks."""
     if task == "joint":
         parts = {name: merged(_OWN.get(name, {}), {"task": name, "data": {"path": f"{data}/{name}"}}) for name in JOINT}
@@ -85,8 +130,9 @@ def write(folder: Path, task: str, *, seed: int = 0) -> Path:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     for split, count in ROWS.items():
-        rows = [row(task, folder, Random(f"{task} {split} {number} {seed}"), f"{split}{number}")
-                for number in range(count)]
+        rows = [
+            row(task, folder, Random(f"{task} {split} {number} {seed}"), f"{split}{number}") for number in range(count)
+        ]
         write_rows(folder / f"{split}.jsonl", rows)
     return folder
 
@@ -115,8 +161,11 @@ def row(task: str, folder: Path, random: Random, name: str) -> dict[str, Any]:
         case "translation":
             return {"en": words, "de": words.upper()}
         case "qa":
-            return {"question": f"who {words} ?", "context": f"{sentence(random)} . {sentence(random)} .",
-                    "answer": random.choice(words.split())}
+            return {
+                "question": f"who {words} ?",
+                "context": f"{sentence(random)} . {sentence(random)} .",
+                "answer": random.choice(words.split()),
+            }
         case "multilabel":
             return {"text": words, "labels": random.sample(_LABELS, k=random.randint(1, 3))}
         case "asr":
@@ -124,9 +173,16 @@ def row(task: str, folder: Path, random: Random, name: str) -> dict[str, Any]:
         case "speech_translation":
             return {"file_name": sound(folder, name, random), "text": words, "translation": words.upper()}
         case "detection":
-            return {"file_name": picture(folder, name, random), "objects": {
-                "bbox": [[random.randint(0, 9), random.randint(0, 9), random.randint(4, 20), random.randint(4, 20)]
-                         for _ in range(2)], "categories": random.choices(("dog", "cat"), k=2)}}
+            return {
+                "file_name": picture(folder, name, random),
+                "objects": {
+                    "bbox": [
+                        [random.randint(0, 9), random.randint(0, 9), random.randint(4, 20), random.randint(4, 20)]
+                        for _ in range(2)
+                    ],
+                    "categories": random.choices(("dog", "cat"), k=2),
+                },
+            }
         case "tagging":
             return {"words": words, "tags": " ".join(random.choices(("NN", "VB", "DT"), k=len(words.split())))}
         case "summarisation":

@@ -12,13 +12,25 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-_OPERATIONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate",
-               "os.listdir", "os.scandir", "shutil.rmtree")
+_OPERATIONS = (
+    "open",
+    "os.rename",
+    "os.mkdir",
+    "os.remove",
+    "os.rmdir",
+    "os.symlink",
+    "os.link",
+    "os.truncate",
+    "os.listdir",
+    "os.scandir",
+    "shutil.rmtree",
+)
 _OVERRIDES = 1 << 1 | 1 << 2  # root's capabilities to read and write what the modes of files forbid
 
 
 def at_operation(number: int, run: Path, act: Callable[[], None]) -> Callable[[], None]:
     """A `first` for `commands.start`: calls `act` once, before the n-th operation on files in the run's directory."""
+
     def install() -> None:
         left, place = number, str(run)
 
@@ -37,6 +49,7 @@ def at_operation(number: int, run: Path, act: Callable[[], None]) -> Callable[[]
 
 def counting(run: Path, file: Path) -> Callable[[], None]:
     """A `first` that keeps the number of such operations in a file."""
+
     def install() -> None:
         count, place = 0, str(run)
         stream = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

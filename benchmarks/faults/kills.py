@@ -23,8 +23,10 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "single": ("parsing", {"training": {"ema_decay": 0.9}}),
     "muon": ("translation", {"training": {"optimizer": "muon", "ema_decay": 0.9, "accumulate": 2}}),
     "bfloat16": ("qa", {"training": {"precision": "bfloat16", "schedule": "cosine"}}),
-    "joint": ("joint", {}), "speech": ("asr", {"audio": {"speeds": [0.9, 1.0, 1.1]}}),
-    "pictures": ("detection", {"training": {"optimizer": "muon"}}), "labels": ("multilabel", {}),
+    "joint": ("joint", {}),
+    "speech": ("asr", {"audio": {"speeds": [0.9, 1.0, 1.1]}}),
+    "pictures": ("detection", {"training": {"optimizer": "muon"}}),
+    "labels": ("multilabel", {}),
 }
 PAIR = "pair"
 _GRACE = 15.0  # seconds that a process has to notice that another one is gone
@@ -45,14 +47,23 @@ def prepare(case: Case, names: Sequence[str] = (*SETTINGS, PAIR)) -> None:
             continue
         if not data.exists():
             examples.write(data, task)
-        examples.write_yaml(yaml_of(case, name), examples.settings(
-            task, data, case.shared / "features", examples.merged(_COURSE, changes)))
+        examples.write_yaml(
+            yaml_of(case, name),
+            examples.settings(task, data, case.shared / "features", examples.merged(_COURSE, changes)),
+        )
         began = time.monotonic()
         if name == PAIR:
             together(case, run, codes=(0,))
         else:
-            case.call("run", yaml_of(case, name), "--output", run, codes=(0,), limit=90.0,
-                      first=counting(run, case.shared / "kills" / f"{name}.operations"))
+            case.call(
+                "run",
+                yaml_of(case, name),
+                "--output",
+                run,
+                codes=(0,),
+                limit=90.0,
+                first=counting(run, case.shared / "kills" / f"{name}.operations"),
+            )
         (case.shared / "kills" / f"{name}.seconds").write_text(str(time.monotonic() - began))
 
 
@@ -83,8 +94,9 @@ def try_kill(case: Case) -> None:
     for _ in range(random.choice((1, 1, 2, 3))):
         way = random.choice(_WAYS)
         if way == "at an operation":
-            hook = at_operation(random.randint(1, operations), case.folder / "run",
-                                lambda: os.kill(os.getpid(), signal.SIGKILL))
+            hook = at_operation(
+                random.randint(1, operations), case.folder / "run", lambda: os.kill(os.getpid(), signal.SIGKILL)
+            )
             running = begin(case, name, resume=True, first=hook)
         else:
             real = random.random() < 0.2
@@ -119,12 +131,16 @@ def try_signal(case: Case) -> None:
         _second(case, name, operations)
         return
     act: Callable[[], None] = lambda: os.kill(os.getpid(), getattr(signal, way))  # noqa: E731
-    end = case.ended(begin(case, name, resume=False, first=at_operation(
-        random.randint(1, operations), case.folder / "run", act)), codes=(0, 130))
+    end = case.ended(
+        begin(case, name, resume=False, first=at_operation(random.randint(1, operations), case.folder / "run", act)),
+        codes=(0, 130),
+    )
     run = case.folder / "run"
     trained = (run / "metrics.jsonl").exists()
-    case.expect(end.code == 0 or not trained or (run / "checkpoints" / "last").exists(),
-                f"{way}: stopped while training, but nothing was saved")
+    case.expect(
+        end.code == 0 or not trained or (run / "checkpoints" / "last").exists(),
+        f"{way}: stopped while training, but nothing was saved",
+    )
     case.ended(begin(case, name, resume=True), codes=(0,))
     compare(case, name)
 
@@ -164,10 +180,25 @@ def pair(case: Case, run: Path, **first: Callable[[], None]) -> list[Running]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     more = ["--resume"] if (run / "config.yaml").exists() else ["--overwrite"] if run.exists() else []
-    return [case.start("run", yaml_of(case, PAIR), "--output", run, *more, limit=90.0,
-                       first=first.get(f"rank{rank}", lambda: None),
-                       environment={"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
-                                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}) for rank in (0, 1)]
+    return [
+        case.start(
+            "run",
+            yaml_of(case, PAIR),
+            "--output",
+            run,
+            *more,
+            limit=90.0,
+            first=first.get(f"rank{rank}", lambda: None),
+            environment={
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": "2",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+            },
+        )
+        for rank in (0, 1)
+    ]
 
 
 def together(case: Case, run: Path, codes: Sequence[int]) -> None:
@@ -193,8 +224,19 @@ def _watched(started: Sequence[Running]) -> Sequence[Running]:
 
 def torchrun(words: Sequence[str]) -> int:
     """A `Main` that becomes PyTorch's launcher with two processes."""
-    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m",
-                              "seq2seq_suite", *words])
+    os.execv(
+        sys.executable,
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc_per_node=2",
+            "-m",
+            "seq2seq_suite",
+            *words,
+        ],
+    )
 
 
 def try_pair(case: Case) -> None:
@@ -206,17 +248,22 @@ def try_pair(case: Case) -> None:
         _under_torchrun(case, run, seconds)
     else:
         case.counts[way] += 1
-        hook = at_operation(random.randint(1, round(figure(case, "single.operations"))), run,
-                            lambda: os.kill(os.getpid(), signal.SIGKILL))
+        hook = at_operation(
+            random.randint(1, round(figure(case, "single.operations"))),
+            run,
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+        )
         started = pair(case, run, **({"rank0": hook} if "operation" in way else {}))
         if "operation" not in way:
             _sleep(started[0], random.uniform(0.0, seconds))
-            for rank in ((0, 1) if way == "both" else (int(way[4]),)):
+            for rank in (0, 1) if way == "both" else (int(way[4]),):
                 started[rank].kill(signal.SIGTERM if "stopped" in way else signal.SIGKILL)
         ends = [case.ended(running, codes=(0, 1, 130, 137, 143)) for running in _watched(started)]
         case.counts["kills"] += sum(end.code == 137 for end in ends)
-        case.expect((ends[0].code == 0) == (ends[1].code == 0) or way == "both" or 137 in (ends[0].code, ends[1].code),
-                    f"{way}: exit codes {ends[0].code} and {ends[1].code}")
+        case.expect(
+            (ends[0].code == 0) == (ends[1].code == 0) or way == "both" or 137 in (ends[0].code, ends[1].code),
+            f"{way}: exit codes {ends[0].code} and {ends[1].code}",
+        )
     together(case, run, codes=(0,))
     compare(case, PAIR)
 
@@ -249,7 +296,8 @@ def _parent(pid: str) -> int:
 
 KINDS = (
     Kind("kills", "kill -9 at any moment, then --resume", try_kill, 100, counted="kills", share=9.0, prepare=prepare),
-    Kind("signals", "SIGTERM, SIGINT, SIGHUP; a second run in the directory", try_signal, 48, share=4.0,
-         prepare=prepare),
+    Kind(
+        "signals", "SIGTERM, SIGINT, SIGHUP; a second run in the directory", try_signal, 48, share=4.0, prepare=prepare
+    ),
     Kind("pairs", "one of two processes killed or stopped", try_pair, 24, counted="kills", share=4.0, prepare=prepare),
 )

@@ -14,12 +14,23 @@ from benchmarks.faults import examples, rows
 from benchmarks.faults.campaign import Case, Kind
 
 Rows = list[dict[str, Any]]
-_KEYS = {"multilabel": ("text_column", "labels_column"), "qa": ("question_column", "context_column", "answer_column"),
-         "translation": ("source_column", "target_column"), "parsing": ("tree_column",),
-         "tagging": ("words_column", "tags_column"), "summarisation": ("text_column", "summary_column"),
-         "language_model": ("text_column",)}
-_COMMENTS = ("# sent_id = {}", "# text = the dog", "#begin document (x); part 0", "-DOCSTART- -X- O O\n",
-             "# made by hand, see page {}", "# id {}\tdomain=en")
+_KEYS = {
+    "multilabel": ("text_column", "labels_column"),
+    "qa": ("question_column", "context_column", "answer_column"),
+    "translation": ("source_column", "target_column"),
+    "parsing": ("tree_column",),
+    "tagging": ("words_column", "tags_column"),
+    "summarisation": ("text_column", "summary_column"),
+    "language_model": ("text_column",),
+}
+_COMMENTS = (
+    "# sent_id = {}",
+    "# text = the dog",
+    "#begin document (x); part 0",
+    "-DOCSTART- -X- O O\n",
+    "# made by hand, see page {}",
+    "# id {}\tdomain=en",
+)
 
 
 def printed(value: Any, random: Random) -> str:
@@ -30,9 +41,14 @@ def printed(value: Any, random: Random) -> str:
         return value
     way = random.choice(("python", "json", "numpy"))
     if way == "numpy":
-        return str(numpy.array(value, dtype=object) if isinstance(value, list) else {
-            key: numpy.array(inner, dtype=object if isinstance(inner[0], str) else None)
-            for key, inner in value.items()})
+        return str(
+            numpy.array(value, dtype=object)
+            if isinstance(value, list)
+            else {
+                key: numpy.array(inner, dtype=object if isinstance(inner[0], str) else None)
+                for key, inner in value.items()
+            }
+        )
     return str(value) if way == "python" else json.dumps(value)
 
 
@@ -52,10 +68,19 @@ def _table(path: Path, found: Rows, random: Random) -> None:
 def _json(path: Path, found: Rows, random: Random) -> None:
     """One JSON value with all rows."""
     columns = {name: [row[name] for row in found] for name in found[0]}
-    value = random.choice((
-        {"data": found}, {"version": "1.0", "data": found}, {"rows": found}, {"info": {"by": "x"}, "items": found},
-        columns, {name: dict(enumerate(column)) for name, column in columns.items()}, dict(enumerate(found)), found,
-        {"columns": list(columns), "index": list(range(len(found))), "data": [list(row.values()) for row in found]}))
+    value = random.choice(
+        (
+            {"data": found},
+            {"version": "1.0", "data": found},
+            {"rows": found},
+            {"info": {"by": "x"}, "items": found},
+            columns,
+            {name: dict(enumerate(column)) for name, column in columns.items()},
+            dict(enumerate(found)),
+            found,
+            {"columns": list(columns), "index": list(range(len(found))), "data": [list(row.values()) for row in found]},
+        )
+    )
     path.with_suffix(".json").write_text(json.dumps(value, indent=random.choice((None, 1))), encoding="utf-8")
 
 
@@ -94,14 +119,19 @@ def _sounds(path: Path, found: Rows, random: Random) -> None:
     if way == "Kaldi":
         blank = random.choice((" ", "\t", "  "))
         for file, values in {"wav.scp": [f"{name}.wav" for name in names], "text": texts, "utt2spk": names}.items():
-            (folder / file).write_text("".join(f"{name}{blank}{value}\n" for name, value in zip(
-                names, values, strict=True)), encoding="utf-8")
+            (folder / file).write_text(
+                "".join(f"{name}{blank}{value}\n" for name, value in zip(names, values, strict=True)), encoding="utf-8"
+            )
     elif way == "LJSpeech":
-        (folder / "metadata.csv").write_text("".join(f"{name}|{text}|{text}\n" for name, text in zip(
-            names, texts, strict=True)), encoding="utf-8")
+        (folder / "metadata.csv").write_text(
+            "".join(f"{name}|{text}|{text}\n" for name, text in zip(names, texts, strict=True)), encoding="utf-8"
+        )
     elif way == "metadata":
-        _table(folder / "metadata", [{"file_name": f"{name}.wav", "text": text} for name, text in zip(
-            names, texts, strict=True)], random)
+        _table(
+            folder / "metadata",
+            [{"file_name": f"{name}.wav", "text": text} for name, text in zip(names, texts, strict=True)],
+            random,
+        )
 
 
 def _layouts(task: str, random: Random) -> Callable[[Path, Rows, Random], None]:
@@ -156,19 +186,23 @@ def try_layout(case: Case) -> None:
         if spoil and split == "train":
             said = _spoiled(found, list(found[0])[:1], random)
         layout(path, found, random)
-    examples.write_yaml(case.folder / "run.yaml", examples.settings(
-        task, "data", case.shared / "features", changes))
+    examples.write_yaml(case.folder / "run.yaml", examples.settings(task, "data", case.shared / "features", changes))
     end = case.call("run", "run.yaml", "--output", "run", codes=(2,) if said else (0,), limit=60.0)
     case.counts[layout.__name__.strip("_")] += 1
     case.expect(not said or said in end.err, f"the message does not say {said!r}: {end.err.strip()[:300]!r}")
     case.expect(said != "null" or "jsonl" not in end.err or "null" in end.err, "null is not named")
     case.expect("no column" not in said or "max_bad_rows" not in end.err, "a missing column is taken for broken rows")
     if end.code == 0:
-        case.expect(rows.hashes(case.folder / "run") == rows.hashes(case.shared / "found" / task),
-                    "read otherwise than the plain rows")
+        case.expect(
+            rows.hashes(case.folder / "run") == rows.hashes(case.shared / "found" / task),
+            "read otherwise than the plain rows",
+        )
     if case.complaints:
         case.complaints = [f"{task}, {layout.__name__}, {form}: {complaint}" for complaint in case.complaints]
 
 
-KINDS = (Kind("layouts", "data in the layouts of other programs, by a run", try_layout, 200, share=2.0,
-              prepare=rows.prepare),)
+KINDS = (
+    Kind(
+        "layouts", "data in the layouts of other programs, by a run", try_layout, 200, share=2.0, prepare=rows.prepare
+    ),
+)

@@ -10,11 +10,36 @@ from benchmarks.faults import examples, verbs
 from benchmarks.faults.campaign import Case, Kind
 
 MARK = "zq"  # in every tag and attribute of the data, and nowhere else
-_MARKUP = tuple(text.replace("zq", MARK) for text in (
-    "<zqb>x</zqb>", "<zqimg src=x onzq=1>", "&lt;zq&gt;&amp;", "\"><zqa>", "'><zqa>", "</script><zqa>", "</style><zqa>",
-    "</title><zqa>", "</td></table><zqa>", "<!--zq", "--><zqa>", "]]><zqa>", "<script>zq()</script>", "<zqa/x",
-    "\" onzq=\"1", "{zq}", "javascript:zq", "\u202ezq\u2066<zqa>", "\\u003czqa>", "%3Czqa>", "<zq\u0000a>", "`${zq}`",
-    "<svg/zqonload=1>", "\ufeff<zqa>", "<\u200bzqa>"))
+_MARKUP = tuple(
+    text.replace("zq", MARK)
+    for text in (
+        "<zqb>x</zqb>",
+        "<zqimg src=x onzq=1>",
+        "&lt;zq&gt;&amp;",
+        '"><zqa>',
+        "'><zqa>",
+        "</script><zqa>",
+        "</style><zqa>",
+        "</title><zqa>",
+        "</td></table><zqa>",
+        "<!--zq",
+        "--><zqa>",
+        "]]><zqa>",
+        "<script>zq()</script>",
+        "<zqa/x",
+        '" onzq="1',
+        "{zq}",
+        "javascript:zq",
+        "\u202ezq\u2066<zqa>",
+        "\\u003czqa>",
+        "%3Czqa>",
+        "<zq\u0000a>",
+        "`${zq}`",
+        "<svg/zqonload=1>",
+        "\ufeff<zqa>",
+        "<\u200bzqa>",
+    )
+)
 
 
 class Found(HTMLParser):
@@ -76,8 +101,12 @@ def spoil(case: Case, folder: Path, task: str) -> None:
                 case "translation":
                     row |= {"en": f"{one} {row['en']}", "de": f"{other} {row['de']}"}
                 case "qa":
-                    row |= {"question": f"{one} ?", "context": f"{other} . {row['context']}", "answer": other,
-                            "type": random.choice(_MARKUP)}
+                    row |= {
+                        "question": f"{one} ?",
+                        "context": f"{other} . {row['context']}",
+                        "answer": other,
+                        "type": random.choice(_MARKUP),
+                    }
                 case "multilabel":
                     row |= {"text": f"{one} {row['text']}", "labels": random.sample(_MARKUP[:6], k=2)}
                 case "tagging":

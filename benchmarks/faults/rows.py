@@ -19,14 +19,71 @@ from benchmarks.faults.campaign import Case, Kind
 REFUSED, ACCEPTED, EITHER = (2,), (0,), (0, 2)
 _MARK = "@@here@@"
 # JSON as it stands in a file, so that it may be what no library would write.
-VALUES = ("null", "true", "false", "0", "-1", "3", "1.5", "-0.0", "NaN", "Infinity", "-Infinity", "1e400", "9" * 30,
-          "-" + "9" * 5000, '""', '" "', '"\\u0000"', '"a\\u0000b"', '"\\ud800"', '"a \\udfff b"', '"\\u202e \\u2066"',
-          '"\\ufeff"', '"\\u2028"', '"\\t\\r\\n"', '"<b>x</b>"', '"(((("', '"|||"', f'"{"x" * 100_000}"',
-          f'"{"word " * 20_000}"', f'"{"e" + chr(0x301) * 5000}"', "[]", "{}", "[[]]", "[null]", '[""]', '[1, "a"]',
-          '["a", "a"]', '{"a": 1}', '{"bytes": "abc"}', '{"bytes": [1, 2]}', '{"path": 3}', '{"text": []}',
-          '{"text": [3]}', '{"en": null}', "[NaN, NaN, NaN, NaN]", "[1e400, 1, 1, 1]", "[[[[1]]]]", "[true, true]",
-          "[" * 900 + "]" * 900, "[" * 100_000 + "]" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000, '"/"', '"../x"',
-          '"no such file"', '"."', '"' + "d/" * 2500 + '"', "2024-01-01", "'a'", "undefined", "+1", "01", "1.", '"a')
+VALUES = (
+    "null",
+    "true",
+    "false",
+    "0",
+    "-1",
+    "3",
+    "1.5",
+    "-0.0",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e400",
+    "9" * 30,
+    "-" + "9" * 5000,
+    '""',
+    '" "',
+    '"\\u0000"',
+    '"a\\u0000b"',
+    '"\\ud800"',
+    '"a \\udfff b"',
+    '"\\u202e \\u2066"',
+    '"\\ufeff"',
+    '"\\u2028"',
+    '"\\t\\r\\n"',
+    '"<b>x</b>"',
+    '"(((("',
+    '"|||"',
+    f'"{"x" * 100_000}"',
+    f'"{"word " * 20_000}"',
+    f'"{"e" + chr(0x301) * 5000}"',
+    "[]",
+    "{}",
+    "[[]]",
+    "[null]",
+    '[""]',
+    '[1, "a"]',
+    '["a", "a"]',
+    '{"a": 1}',
+    '{"bytes": "abc"}',
+    '{"bytes": [1, 2]}',
+    '{"path": 3}',
+    '{"text": []}',
+    '{"text": [3]}',
+    '{"en": null}',
+    "[NaN, NaN, NaN, NaN]",
+    "[1e400, 1, 1, 1]",
+    "[[[[1]]]]",
+    "[true, true]",
+    "[" * 900 + "]" * 900,
+    "[" * 100_000 + "]" * 100_000,
+    '{"a":' * 5000 + "1" + "}" * 5000,
+    '"/"',
+    '"../x"',
+    '"no such file"',
+    '"."',
+    '"' + "d/" * 2500 + '"',
+    "2024-01-01",
+    "'a'",
+    "undefined",
+    "+1",
+    "01",
+    "1.",
+    '"a',
+)
 
 
 @dataclass(frozen=True)
@@ -116,20 +173,29 @@ def value(data: Spoiled) -> Broken:
 
 def odd_row(data: Spoiled) -> Broken:
     """A line that is no row, or one without its columns."""
+
     def without(row: dict[str, Any]) -> str:
         del row[data.random.choice(list(row))]
         return json.dumps(row)
 
     changes: dict[str, Callable[[dict[str, Any]], str]] = {
-        "a column is missing": without, "no column": lambda row: "{}", "a list": lambda row: json.dumps(list(row)),
-        "a number": lambda row: "3", "null": lambda row: "null", "text": lambda row: '"text"',
-        "cut": lambda row: json.dumps(row)[:-data.random.randint(1, 9)], "Python": lambda row: "{'text': 'a'}",
-        "garbage behind": lambda row: json.dumps(row) + "x", "two rows": lambda row: json.dumps(row) * 2,
+        "a column is missing": without,
+        "no column": lambda row: "{}",
+        "a list": lambda row: json.dumps(list(row)),
+        "a number": lambda row: "3",
+        "null": lambda row: "null",
+        "text": lambda row: '"text"',
+        "cut": lambda row: json.dumps(row)[: -data.random.randint(1, 9)],
+        "Python": lambda row: "{'text': 'a'}",
+        "garbage behind": lambda row: json.dumps(row) + "x",
+        "two rows": lambda row: json.dumps(row) * 2,
         "other names": lambda row: json.dumps({f"{name}?": value for name, value in row.items()}),
         "capitals": lambda row: json.dumps({name.upper(): value for name, value in row.items()}),
-        "deep": lambda row: "[" * 100_000, "a comment": lambda row: "// a row",
+        "deep": lambda row: "[" * 100_000,
+        "a comment": lambda row: "// a row",
         "columns empty": lambda row: json.dumps(dict.fromkeys(row)),
-        "bytes": lambda row: json.dumps({name: str(value).encode().hex() for name, value in row.items()})[:-1] + ",}"}
+        "bytes": lambda row: json.dumps({name: str(value).encode().hex() for name, value in row.items()})[:-1] + ",}",
+    }
     what = data.random.choice(list(changes))
     return Broken(f"a row: {what}", REFUSED, data.replace(changes[what]))
 
@@ -138,8 +204,10 @@ def same_row(data: Spoiled) -> Broken:
     """A row that says the same in other letters."""
     changes: dict[str, Callable[[dict[str, Any]], str]] = {
         "one more column": lambda row: json.dumps({**row, "more": [None, {"a": 1e9}]}),
-        "escapes": lambda row: json.dumps(row, ensure_ascii=True), "spaces": lambda row: f"  {json.dumps(row)}\t",
-        "other order": lambda row: json.dumps(dict(reversed(row.items())))}
+        "escapes": lambda row: json.dumps(row, ensure_ascii=True),
+        "spaces": lambda row: f"  {json.dumps(row)}\t",
+        "other order": lambda row: json.dumps(dict(reversed(row.items()))),
+    }
     what = data.random.choice(list(changes))
     data.replace(changes[what])
     return Broken(f"a row with {what}", ACCEPTED, same=True)
@@ -156,20 +224,24 @@ def whole_file(data: Spoiled) -> Broken:
     middle = content.index(b"\n") + random.randrange(2, 20)
     line = f"{split}.jsonl:2"
     contents: dict[str, tuple[bytes, tuple[int, ...], str]] = {
-        "empty": (b"", REFUSED, ""), "blank lines": (b"\n \n\t\n", REFUSED, ""), "one NUL": (b"\0", REFUSED, ""),
+        "empty": (b"", REFUSED, ""),
+        "blank lines": (b"\n \n\t\n", REFUSED, ""),
+        "one NUL": (b"\0", REFUSED, ""),
         "NULs": (content[:middle] + b"\0\0" + content[middle:], REFUSED, line),
-        "all NUL": (bytes(len(content)), REFUSED, ""), "not UTF-8": (
-            content[:middle] + b"\xe9" + content[middle:], REFUSED, line),
+        "all NUL": (bytes(len(content)), REFUSED, ""),
+        "not UTF-8": (content[:middle] + b"\xe9" + content[middle:], REFUSED, line),
         "an encoded surrogate": (content[:middle] + b"\xed\xa0\x80" + content[middle:], REFUSED, line),
-        "UTF-16": (content.decode().encode("utf-16"), REFUSED, ""), "random": (random.randbytes(2000), REFUSED, ""),
-        "cut": (content[: random.randrange(1, len(content) - 2)], EITHER, ""), "a picture": (
-            b"\x89PNG\r\n\x1a\n" + content, REFUSED, ""), "gzip without the name": (gzip.compress(content), REFUSED,
-            ""),
-        "HTML": (b"<html><body>404</body></html>", REFUSED, ""), "JSON list": (
-            b"[" + content.strip().replace(b"\n", b",") + b"]", REFUSED, ""),
+        "UTF-16": (content.decode().encode("utf-16"), REFUSED, ""),
+        "random": (random.randbytes(2000), REFUSED, ""),
+        "cut": (content[: random.randrange(1, len(content) - 2)], EITHER, ""),
+        "a picture": (b"\x89PNG\r\n\x1a\n" + content, REFUSED, ""),
+        "gzip without the name": (gzip.compress(content), REFUSED, ""),
+        "HTML": (b"<html><body>404</body></html>", REFUSED, ""),
+        "JSON list": (b"[" + content.strip().replace(b"\n", b",") + b"]", REFUSED, ""),
         "carriage returns alone": (content.replace(b"\n", b"\r"), EITHER, ""),
         "a line of 30 MB": (content + b'{"more": "' + b"x" * 30_000_000 + b'"}\n', REFUSED, ""),
-        "many rows": (content * 3000 + b"{", REFUSED, "")}
+        "many rows": (content * 3000 + b"{", REFUSED, ""),
+    }
     what = random.choice(list(contents))
     spoiled, codes, place = contents[what]
     file.write_bytes(spoiled)
@@ -187,9 +259,12 @@ def same_file(data: Spoiled) -> Broken:
         "no last line feed": lambda: file.write_bytes(content.rstrip(b"\n")),
         "blank lines": lambda: file.write_bytes(content.replace(b"\n", b"\n\n  \n")),
         "gzip": lambda: file.with_suffix(".jsonl.gz").write_bytes(gzip.compress(content)) and file.unlink(),
-        "two gzip members": lambda: file.with_suffix(".jsonl.gz").write_bytes(
-            gzip.compress(content[:9]) + gzip.compress(content[9:])) and file.unlink(),
-        "parquet": lambda: to_parquet(file), "a folder": lambda: _into_folder(file, split),
+        "two gzip members": lambda: (
+            file.with_suffix(".jsonl.gz").write_bytes(gzip.compress(content[:9]) + gzip.compress(content[9:]))
+            and file.unlink()
+        ),
+        "parquet": lambda: to_parquet(file),
+        "a folder": lambda: _into_folder(file, split),
         "a link": lambda: file.rename(data.folder / "other.rows") and file.symlink_to("other.rows"),
         "json": lambda: (file.with_suffix(".json").write_text(json.dumps(examples.read(file))), file.unlink()),
         "files beside": lambda: [(data.folder / name).write_bytes(b"\0\xff") for name in ("README.md", "a.bin", "x~")],
@@ -204,17 +279,24 @@ def wrong_place(data: Spoiled) -> Broken:
     split, random = data.split(), data.random
     file = data.file(split)
     moves: dict[str, tuple[Callable[[], object], tuple[int, ...]]] = {
-        "missing": (file.unlink, REFUSED), "a folder instead": (lambda: (file.unlink(), file.mkdir()), REFUSED),
+        "missing": (file.unlink, REFUSED),
+        "a folder instead": (lambda: (file.unlink(), file.mkdir()), REFUSED),
         "another name": (lambda: file.rename(data.folder / "rows.jsonl"), REFUSED),
         "another extension": (lambda: file.rename(file.with_suffix(".dat")), REFUSED),
         "two formats": (lambda: file.with_suffix(".txt").write_text("a\n"), REFUSED),
         "plain and gzip": (lambda: file.with_suffix(".jsonl.gz").write_bytes(gzip.compress(b"{}\n")), REFUSED),
         "a dangling link": (lambda: (file.unlink(), file.symlink_to("nowhere")), REFUSED),
         "a link to itself": (lambda: (file.unlink(), file.symlink_to(file.name)), REFUSED),
-        "two parts": (lambda: (file.rename(data.folder / f"{split}-1.jsonl"),
-                               (data.folder / f"{split}-2.jsonl").write_text("{}\n")), REFUSED),
+        "two parts": (
+            lambda: (
+                file.rename(data.folder / f"{split}-1.jsonl"),
+                (data.folder / f"{split}-2.jsonl").write_text("{}\n"),
+            ),
+            REFUSED,
+        ),
         "all gone": (lambda: shutil.rmtree(data.folder), REFUSED),
-        "a file instead": (lambda: (shutil.rmtree(data.folder), data.folder.write_bytes(b"x")), REFUSED)}
+        "a file instead": (lambda: (shutil.rmtree(data.folder), data.folder.write_bytes(b"x")), REFUSED),
+    }
     what = random.choice(list(moves))
     moves[what][0]()
     return Broken(f"{what}: {split}", moves[what][1])
@@ -227,10 +309,16 @@ def packed(data: Spoiled) -> Broken:
     content = file.read_bytes()
     zipped, packed = file.with_suffix(".jsonl.gz"), gzip.compress(content)
     place = random.randrange(12, len(packed) - 8)
-    parts = {"cut": packed[:-random.randrange(1, len(packed))], "a bit": packed[:place] + bytes([packed[place] ^ 16])
-             + packed[place + 1:], "garbage behind": packed + b"garbage", "not packed": content, "empty": b"",
-             "blank lines": gzip.compress(b"\n" * 10_000_000, 1) * 100,
-             "one line": gzip.compress(b"a" * 10_000_000, 1) * 300, "rows": gzip.compress(content * 20, 1) * 20}
+    parts = {
+        "cut": packed[: -random.randrange(1, len(packed))],
+        "a bit": packed[:place] + bytes([packed[place] ^ 16]) + packed[place + 1 :],
+        "garbage behind": packed + b"garbage",
+        "not packed": content,
+        "empty": b"",
+        "blank lines": gzip.compress(b"\n" * 10_000_000, 1) * 100,
+        "one line": gzip.compress(b"a" * 10_000_000, 1) * 300,
+        "rows": gzip.compress(content * 20, 1) * 20,
+    }
     what = random.choice([*parts, "parquet cut", "parquet bit", "parquet empty", "parquet of numbers", "parquet bomb"])
     if what in parts:
         zipped.write_bytes(parts[what])
@@ -239,8 +327,13 @@ def packed(data: Spoiled) -> Broken:
     table = to_parquet(file, numbers=what == "parquet of numbers", bomb=what == "parquet bomb")
     content = bytearray(table.read_bytes())
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
-    table.write_bytes({"parquet cut": table.read_bytes()[: random.randrange(len(content))], "parquet empty": b"",
-                       "parquet bit": bytes(content)}.get(what, table.read_bytes()))
+    table.write_bytes(
+        {
+            "parquet cut": table.read_bytes()[: random.randrange(len(content))],
+            "parquet empty": b"",
+            "parquet bit": bytes(content),
+        }.get(what, table.read_bytes())
+    )
     return Broken(what, EITHER if what in ("parquet bit", "parquet bomb") else REFUSED)
 
 
@@ -252,19 +345,29 @@ def table(data: Spoiled) -> Broken:
         return same_file(data)
     kind = random.choice(("csv", "tsv"))
     stream = io.StringIO()
-    writer = csv.writer(stream, delimiter="," if kind == "csv" else "\t", lineterminator="\n",
-                        quoting=csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE, quotechar=None
-                        if kind == "tsv" else '"')
+    writer = csv.writer(
+        stream,
+        delimiter="," if kind == "csv" else "\t",
+        lineterminator="\n",
+        quoting=csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE,
+        quotechar=None if kind == "tsv" else '"',
+    )
     writer.writerows([list(rows[0]), *(list(row.values()) for row in rows)])
     good = stream.getvalue()
-    texts = {"good": (good, ACCEPTED), "no header": (good.partition("\n")[2], REFUSED), "header alone":
-             (good.partition("\n")[0], REFUSED), "two columns of one name": (
-                 good.replace(next(iter(rows[0])), "a,a" if kind == "csv" else "a\ta", 1), REFUSED),
-             "one cell more": (good + "\t,".join("abcdef") + "\n", REFUSED),
-             "one cell less": (good + "\n\"\n", REFUSED),
-             "semicolons": (good.replace(",", ";").replace("\t", ";"), EITHER), "NUL": (good + "\0,\0\t\0\n", EITHER),
-             "an open quote": (good + '"open', EITHER), "a long cell": (good + "y" * 300_000 + "\n", EITHER),
-             "CRLF": (good.replace("\n", "\r\n"), ACCEPTED), "BOM": ("\ufeff" + good, ACCEPTED)}
+    texts = {
+        "good": (good, ACCEPTED),
+        "no header": (good.partition("\n")[2], REFUSED),
+        "header alone": (good.partition("\n")[0], REFUSED),
+        "two columns of one name": (good.replace(next(iter(rows[0])), "a,a" if kind == "csv" else "a\ta", 1), REFUSED),
+        "one cell more": (good + "\t,".join("abcdef") + "\n", REFUSED),
+        "one cell less": (good + '\n"\n', REFUSED),
+        "semicolons": (good.replace(",", ";").replace("\t", ";"), EITHER),
+        "NUL": (good + "\0,\0\t\0\n", EITHER),
+        "an open quote": (good + '"open', EITHER),
+        "a long cell": (good + "y" * 300_000 + "\n", EITHER),
+        "CRLF": (good.replace("\n", "\r\n"), ACCEPTED),
+        "BOM": ("\ufeff" + good, ACCEPTED),
+    }
     what = random.choice(list(texts))
     data.file(split).with_suffix(f".{kind}").write_bytes(texts[what][0].encode())
     data.file(split).unlink()
@@ -298,18 +401,33 @@ def _into_folder(file: Path, split: str) -> None:
 
 Way = Callable[[Spoiled], Broken]
 COMMON: tuple[Way, ...] = (
-    value, odd_row, value, same_row, value, whole_file, value, same_file, value, wrong_place, value, packed, value,
-    table)
+    value,
+    odd_row,
+    value,
+    same_row,
+    value,
+    whole_file,
+    value,
+    same_file,
+    value,
+    wrong_place,
+    value,
+    packed,
+    value,
+    table,
+)
 
 
 # -- cases ----------------------------------------------------------------------------------------------------------
+
 
 def prepare(case: Case, tasks: Sequence[str] = examples.TASKS) -> None:
     """Good data of tasks, and finished runs on them."""
     for task in tasks:
         data = case.shared / "data" / task
-        yaml = examples.write_yaml(case.shared / f"{task}.yaml", examples.settings(
-            task, data, case.shared / "features"))
+        yaml = examples.write_yaml(
+            case.shared / f"{task}.yaml", examples.settings(task, data, case.shared / "features")
+        )
         if not data.exists():
             examples.write(data, task)
         if not (case.shared / "found" / task).exists():
@@ -332,15 +450,23 @@ def try_data(case: Case, tasks: Sequence[str] = examples.TASKS, common: Sequence
     broken = ways[case.number // len(tasks) % len(ways)](Spoiled(folder, task, case.random))
     case.counts[task] += 1
     examples.write_yaml(case.folder / "run.yaml", examples.settings(task, "data", case.shared / "features"))
-    ends = [case.call("check", "run.yaml", codes=broken.codes),
-            case.call("run", "run.yaml", "--output", "run", codes=broken.codes)]
-    case.expect(ends[0].code == ends[1].code or None in (ends[0].code, ends[1].code),
-                f"`check` ends with {ends[0].code}, the run with {ends[1].code}")
+    ends = [
+        case.call("check", "run.yaml", codes=broken.codes),
+        case.call("run", "run.yaml", "--output", "run", codes=broken.codes),
+    ]
+    case.expect(
+        ends[0].code == ends[1].code or None in (ends[0].code, ends[1].code),
+        f"`check` ends with {ends[0].code}, the run with {ends[1].code}",
+    )
     for end in ends:
-        case.expect(end.code != 2 or broken.place in end.err, f"the message does not name {broken.place}: "
-                    f"{end.err.strip()[:300]!r}: {end.command}")
-    case.expect(ends[1].code != 2 or not (case.folder / "run").exists(), f"a refused run has left a directory: "
-                f"{ends[1].err.strip()[:300]!r}")
+        case.expect(
+            end.code != 2 or broken.place in end.err,
+            f"the message does not name {broken.place}: {end.err.strip()[:300]!r}: {end.command}",
+        )
+    case.expect(
+        ends[1].code != 2 or not (case.folder / "run").exists(),
+        f"a refused run has left a directory: {ends[1].err.strip()[:300]!r}",
+    )
     if broken.same and ends[1].code == 0:
         case.expect(hashes(case.folder / "run") == hashes(case.shared / "found" / task), "read otherwise than before")
     if case.complaints:

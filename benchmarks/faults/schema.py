@@ -46,8 +46,9 @@ class Key:
         return ".".join(self.path)
 
 
-def keys(section: type[BaseModel], path: tuple[str, ...] = (),
-         kinds: tuple[tuple[tuple[str, ...], str], ...] = ()) -> Iterator[Key]:
+def keys(
+    section: type[BaseModel], path: tuple[str, ...] = (), kinds: tuple[tuple[tuple[str, ...], str], ...] = ()
+) -> Iterator[Key]:
     """The keys of a section and of all sections in it, those of every kind."""
     for name, field in section.model_fields.items():
         inner = sections(field.annotation)
@@ -125,8 +126,12 @@ def _bad(annotation: Any, bounds: tuple[Any, ...]) -> list[Any]:
     if origin is tuple:
         items = [inner[0]] if Ellipsis in inner else list(inner)
         whole = [_some(item) for item in items]
-        broken = [[*whole[:place], value, *whole[place + 1:]] for place, item in enumerate(items)
-                  for value in _bad(item, ()) if item is not str or type(value) is not int]  # numbers may be names
+        broken = [
+            [*whole[:place], value, *whole[place + 1 :]]
+            for place, item in enumerate(items)
+            for value in _bad(item, ())
+            if item is not str or type(value) is not int
+        ]  # numbers may be names
         lengths = [] if Ellipsis in inner else [[], [*whole, whole[-1]], whole[:-1]]
         return [None, 3, "text", True, {"a": 1}, *broken, *lengths]
     if origin is dict:
@@ -135,11 +140,24 @@ def _bad(annotation: Any, bounds: tuple[Any, ...]) -> list[Any]:
         return [*wrong, 3, 2.5, True, NAN]
     if annotation is bool:
         return [*wrong, "yes", "on", "", 1, 0, 0.5, NAN, INFINITE]
-    below = [value for value in (-INFINITE, -1e300, -10**30, -1, 0, 1, 2, 10**3, 10**30, INFINITE)
-             if not within(value, bounds)]
+    below = [
+        value
+        for value in (-INFINITE, -1e300, -(10**30), -1, 0, 1, 2, 10**3, 10**30, INFINITE)
+        if not within(value, bounds)
+    ]
     if annotation is int:
-        return [*wrong, "3", "many", True, 1.5, 1e30, NAN, INFINITE, -INFINITE,
-                *(value for value in below if isinstance(value, int))]
+        return [
+            *wrong,
+            "3",
+            "many",
+            True,
+            1.5,
+            1e30,
+            NAN,
+            INFINITE,
+            -INFINITE,
+            *(value for value in below if isinstance(value, int)),
+        ]
     return [*wrong, "0.5", "much", True, NAN, -INFINITE, *below]
 
 
@@ -165,10 +183,19 @@ def within(value: float, bounds: tuple[Any, ...]) -> bool:
     >>> [number for number in (-8, 0, 4, 8, 16) if within(number, bounds)]
     [8, 16]
     """
-    rules = {"gt": lambda limit: value > limit, "ge": lambda limit: value >= limit, "lt": lambda limit: value < limit,
-             "le": lambda limit: value <= limit, "multiple_of": lambda limit: value % limit == 0}
-    return all(holds(getattr(bound, name)) for bound in bounds for name, holds in rules.items()
-               if getattr(bound, name, None) is not None)
+    rules = {
+        "gt": lambda limit: value > limit,
+        "ge": lambda limit: value >= limit,
+        "lt": lambda limit: value < limit,
+        "le": lambda limit: value <= limit,
+        "multiple_of": lambda limit: value % limit == 0,
+    }
+    return all(
+        holds(getattr(bound, name))
+        for bound in bounds
+        for name, holds in rules.items()
+        if getattr(bound, name, None) is not None
+    )
 
 
 def misspelt(name: str, known: set[str], random: Random) -> str:
@@ -176,9 +203,15 @@ def misspelt(name: str, known: set[str], random: Random) -> str:
     while True:
         place = random.randrange(len(name))
         letter = random.choice(string.ascii_lowercase + "_-")
-        changed = random.choice((name[:place] + name[place + 1:], name[:place] + name[place] + name[place:],
-                                 name[:place] + letter + name[place + 1:],
-                                 name[:place] + name[place:place + 2][::-1] + name[place + 2:], name.upper()))
+        changed = random.choice(
+            (
+                name[:place] + name[place + 1 :],
+                name[:place] + name[place] + name[place:],
+                name[:place] + letter + name[place + 1 :],
+                name[:place] + name[place : place + 2][::-1] + name[place + 2 :],
+                name.upper(),
+            )
+        )
         if changed and changed not in known:
             return changed
 

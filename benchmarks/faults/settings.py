@@ -53,8 +53,10 @@ def _answer(case: Case, words: list[str], named: str, *, codes: tuple[int, ...] 
     end = case.call(*words, codes=codes)
     left = sorted(path.name for path in case.folder.iterdir() if path.name != _FILE)
     case.expect(not left or end.code == 0, f"left behind: {', '.join(left)}: {end.command}")
-    case.expect(end.code != 2 or named.lower() in end.err.lower(), f"the message does not name '{named}': "
-                f"{end.err.strip()[:300]!r}: {end.command}")
+    case.expect(
+        end.code != 2 or named.lower() in end.err.lower(),
+        f"the message does not name '{named}': {end.err.strip()[:300]!r}: {end.command}",
+    )
 
 
 def _try(case: Case, settings: dict[str, Any], overrides: list[str], named: str, **options: Any) -> None:
@@ -136,23 +138,61 @@ def _override(case: Case, key: Key) -> None:
     """An override that is broken as such."""
     examples.write_yaml(case.folder / _FILE, base(case, case.random.choice(examples.TASKS)))
     name, dotted = key.path[-1], key.dotted
-    words = case.random.choice([
-        [f"{dotted}"], [f"={name}"], [f".{dotted}=1"], [f"{dotted}..x=1"], [f"{dotted}.x=1"], [f"{dotted}.kind=1"],
-        [f"{dotted}.=1"], [f"--{dotted}=1"], [f"--{dotted}", "1"], [f"{dotted}", "=", "1"], [f"{dotted}=[1"],
-        [f"{dotted}={{a: &a [*a]}}"], [f"{dotted}=" + "[" * 3000], [f"{dotted}=" + "{a: " * 3000],
-        [f"{dotted}=" + "9" * 5000], [f"{dotted}=!!python/object:os.system x"], [f"{dotted}=!!binary x"],
-        ["data.path=" + "a/" * 2500], ["data.path=nowhere"], ["data.path="], ["data.path=" + "n" * 300],
-        ["x" * 100_000 + "=1"], [f"{dotted}=" + "y" * 100_000 + ": 1"], ["other.yaml"], [f"{dotted}=\x01"],
-        [".".join("a" * 3000) + "=1"], [f"{dotted}: 1"], [_alias_bomb(dotted)]])
+    words = case.random.choice(
+        [
+            [f"{dotted}"],
+            [f"={name}"],
+            [f".{dotted}=1"],
+            [f"{dotted}..x=1"],
+            [f"{dotted}.x=1"],
+            [f"{dotted}.kind=1"],
+            [f"{dotted}.=1"],
+            [f"--{dotted}=1"],
+            [f"--{dotted}", "1"],
+            [f"{dotted}", "=", "1"],
+            [f"{dotted}=[1"],
+            [f"{dotted}={{a: &a [*a]}}"],
+            [f"{dotted}=" + "[" * 3000],
+            [f"{dotted}=" + "{a: " * 3000],
+            [f"{dotted}=" + "9" * 5000],
+            [f"{dotted}=!!python/object:os.system x"],
+            [f"{dotted}=!!binary x"],
+            ["data.path=" + "a/" * 2500],
+            ["data.path=nowhere"],
+            ["data.path="],
+            ["data.path=" + "n" * 300],
+            ["x" * 100_000 + "=1"],
+            [f"{dotted}=" + "y" * 100_000 + ": 1"],
+            ["other.yaml"],
+            [f"{dotted}=\x01"],
+            [".".join("a" * 3000) + "=1"],
+            [f"{dotted}: 1"],
+            [_alias_bomb(dotted)],
+        ]
+    )
     _answer(case, ["check", _FILE, *words], "", codes=(2,) if "y" * 99 not in words[0] else (0, 2))
 
 
 def _path(case: Case, _key: Key) -> None:
     """A file that is not there, or none."""
     (case.folder / _FILE).write_text("task: qa\n")
-    path = case.random.choice(["no.yaml", ".", "/", "", "n" * 300, "d/" * 2200 + "a.yaml", "a\nb.yaml", "\udcff.yaml",
-                               "a\0b.yaml", "/dev/null", "bad.yaml/x", str(case.shared / "data/asr/train0.wav"),
-                               "~x/a"])
+    path = case.random.choice(
+        [
+            "no.yaml",
+            ".",
+            "/",
+            "",
+            "n" * 300,
+            "d/" * 2200 + "a.yaml",
+            "a\nb.yaml",
+            "\udcff.yaml",
+            "a\0b.yaml",
+            "/dev/null",
+            "bad.yaml/x",
+            str(case.shared / "data/asr/train0.wav"),
+            "~x/a",
+        ]
+    )
     _answer(case, [case.random.choice(("check", "run")), path], "")
 
 
@@ -167,38 +207,82 @@ def _alias_bomb(name: str) -> str:
 def _texts(random: Random, good: str) -> list[tuple[str, bytes, tuple[int, ...]]]:
     """Names, contents and right exit codes of files that are broken as such, or only look so."""
     deep, lines = random.choice((300, 1500, 20_000)), good.splitlines(keepends=True)
-    bomb = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'lol'}]\n"
-                   for level in range(10))
+    bomb = "".join(
+        f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'lol'}]\n" for level in range(10)
+    )
     twice = random.choice(lines)
     cut = random.randrange(len(good))
     texts = {
-        "empty": "", "blank": "\n \n", "a comment": "# nothing\n", "text": "hello", "a list": "- a\n- b\n", "null": "~",
-        "number": "3", "two documents": good + "---\n" + good, "a tab": good + "\tseed: 1\n", "bracket": good + "[\n",
-        "twice": good + twice, "deep list": good + "data: " + "[" * deep + "]" * deep,
+        "empty": "",
+        "blank": "\n \n",
+        "a comment": "# nothing\n",
+        "text": "hello",
+        "a list": "- a\n- b\n",
+        "null": "~",
+        "number": "3",
+        "two documents": good + "---\n" + good,
+        "a tab": good + "\tseed: 1\n",
+        "bracket": good + "[\n",
+        "twice": good + twice,
+        "deep list": good + "data: " + "[" * deep + "]" * deep,
         "deep mapping": good + "data: " + "{a: " * deep + "1" + "}" * deep,
         "deep blocks": "".join(" " * level + "a:\n" for level in range(deep // 20)),
-        "deep dashes": good + "x: \n " + "- " * deep + "a\n", "open quote": good + 'seed: "1\n',
-        "alias bomb": bomb + good, "itself": good + "x: &x [*x]\n", "no anchor": good + "x: *nothing\n",
+        "deep dashes": good + "x: \n " + "- " * deep + "a\n",
+        "open quote": good + 'seed: "1\n',
+        "alias bomb": bomb + good,
+        "itself": good + "x: &x [*x]\n",
+        "no anchor": good + "x: *nothing\n",
         "python": good + "x: !!python/object/apply:os.system ['true']\n",
         "tag": good + "seed: !!timestamp 2001-01-01\n",
-        "set": good + "seed: !!set {1}\n", "merge": good + "<<: {seed: 1}\n", "list as key": good + "[a, b]: 1\n",
-        "mapping as key": good + "? {a: 1}\n: 1\n", "colon": good + "seed: a: b\n",
+        "set": good + "seed: !!set {1}\n",
+        "merge": good + "<<: {seed: 1}\n",
+        "list as key": good + "[a, b]: 1\n",
+        "mapping as key": good + "? {a: 1}\n: 1\n",
+        "colon": good + "seed: a: b\n",
         "digits": good + f"seed: {'9' * 5000}\n",
-        "long key": good + "k" * 200_000 + ": 1\n", "long text": good + f"device: {'x' * 200_000}\n",
-        "NUL": good + "\0", "control": good + "\x07\x1b[31m", "key is null": good + "~: 1\n",
+        "long key": good + "k" * 200_000 + ": 1\n",
+        "long text": good + f"device: {'x' * 200_000}\n",
+        "NUL": good + "\0",
+        "control": good + "\x07\x1b[31m",
+        "key is null": good + "~: 1\n",
         "hex": good + "seed: 0x10\n",
-        "date": good + "seed: 2001-01-01\n", "sexagesimal": good + "seed: 1:30\n", "percent": "%YAML 9.9\n---\n" + good,
+        "date": good + "seed: 2001-01-01\n",
+        "sexagesimal": good + "seed: 1:30\n",
+        "percent": "%YAML 9.9\n---\n" + good,
     }
     broken = [(name, text.encode(), (2,)) for name, text in texts.items()]
-    harmless = [("CRLF", good.replace("\n", "\r\n")), ("BOM", "\ufeff" + good), ("comments", f"# a\n{good}# b"),
-                ("cut", good[:cut]), ("bidi", good + "# \u202e\u2066\n")]
+    harmless = [
+        ("CRLF", good.replace("\n", "\r\n")),
+        ("BOM", "\ufeff" + good),
+        ("comments", f"# a\n{good}# b"),
+        ("cut", good[:cut]),
+        ("bidi", good + "# \u202e\u2066\n"),
+    ]
     either = [(name, text.encode(), (0, 2)) for name, text in harmless]
-    return [*broken, *either, ("latin-1", good.encode() + b"# \xe9\n", (2,)), ("UTF-16", good.encode("utf-16"), (0, 2)),
-            ("surrogate", good.encode() + b"x: \"\xed\xa0\x80\"\n", (2,)), ("random", random.randbytes(500), (2,))]
+    return [
+        *broken,
+        *either,
+        ("latin-1", good.encode() + b"# \xe9\n", (2,)),
+        ("UTF-16", good.encode("utf-16"), (0, 2)),
+        ("surrogate", good.encode() + b'x: "\xed\xa0\x80"\n', (2,)),
+        ("random", random.randbytes(500), (2,)),
+    ]
 
 
 WAYS: tuple[Callable[[Case, Key], None], ...] = (
-    _value, _unknown, _value, _misspelt, _value, _text, _value, _section, _override, _huge, _value, _path)
+    _value,
+    _unknown,
+    _value,
+    _misspelt,
+    _value,
+    _text,
+    _value,
+    _section,
+    _override,
+    _huge,
+    _value,
+    _path,
+)
 
 
 # -- good ones ------------------------------------------------------------------------------------------------------
@@ -218,8 +302,10 @@ def try_good(case: Case) -> None:
     examples.write_yaml(case.folder / _FILE, settings)
     end = case.call("run", _FILE, "--output", "run", limit=90.0)
     case.counts["ran" if end.code == 0 else "refused"] += 1
-    case.expect(end.code != 2 or not (case.folder / "run").exists(),
-                f"refused after it had begun: {end.err.strip()[:300]!r}: {end.command}")
+    case.expect(
+        end.code != 2 or not (case.folder / "run").exists(),
+        f"refused after it had begun: {end.err.strip()[:300]!r}: {end.command}",
+    )
     if case.complaints:
         case.complaints.append("the file was: " + schema.yaml_text(settings).replace("\n", "; "))
 
@@ -239,7 +325,8 @@ def _task_of(key: Key, random: Random, wanted: str = "") -> str:
 def _is_fixed(key: Key, task: str) -> bool:
     """Whether a key is left alone: what names the task and where its data lie, and a joint run's tasks."""
     return key.path in (("task",), ("tasks",), ("data", "path"), ("audio", "cache"), ("training", "max_updates")) or (
-        task == "joint" and key.path[0] in examples.TASKS)
+        task == "joint" and key.path[0] in examples.TASKS
+    )
 
 
 KINDS = (

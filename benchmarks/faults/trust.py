@@ -10,15 +10,23 @@ import yaml
 from benchmarks.faults import rows, verbs
 from benchmarks.faults.campaign import Case, Kind
 
-_CODE = '''open({marker!r}, "a").write("ran")
+_CODE = """open({marker!r}, "a").write("ran")
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 class T(ParsingTask): pass
 def attend(*given, **named): raise SystemExit(3)
-'''
-_VERBS = (("predict", "{run}", "dog"), ("evaluate", "{run}"), ("compare", "{run}", "{good}", "--no-speed"),
-          ("compare", "{good}", "{run}"), ("export", "{run}", "out", "--to", "model-card"),
-          ("export", "{run}", "out", "--to", "hub-folder"), ("distill", "{run}", "--output", "out"),
-          ("predict", "--n-best", "2", "{run}", "dog"), ("check", "own.yaml"), ("run", "own.yaml", "--output", "new"))
+"""
+_VERBS = (
+    ("predict", "{run}", "dog"),
+    ("evaluate", "{run}"),
+    ("compare", "{run}", "{good}", "--no-speed"),
+    ("compare", "{good}", "{run}"),
+    ("export", "{run}", "out", "--to", "model-card"),
+    ("export", "{run}", "out", "--to", "hub-folder"),
+    ("distill", "{run}", "--output", "out"),
+    ("predict", "--n-best", "2", "{run}", "dog"),
+    ("check", "own.yaml"),
+    ("run", "own.yaml", "--output", "new"),
+)
 
 
 def prepare(case: Case) -> None:

@@ -22,8 +22,9 @@ from seq2seq_suite.common.errors import UserError
 
 def main(arguments: list[str] | None = None) -> int:
     """0, or 2 with one line that says what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = parser.add_subparsers(dest="command", required=True)
     one = parts.add_parser("prepare", help="wheels, data and a set-up script for a machine without a network")
     one.add_argument("folder", type=Path)
@@ -33,8 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     other.add_argument("--output", type=Path, required=True, help="folder for the results")
     other.add_argument("--minutes", type=float, default=8.5, help="for all stages together")
     other.add_argument("--device", default="cuda", help="cuda, cpu or pretended")
-    other.add_argument("--stages", type=lambda text: text.split(","), default=list(STAGES),
-                       help=f"some of {','.join(STAGES)}")
+    other.add_argument(
+        "--stages", type=lambda text: text.split(","), default=list(STAGES), help=f"some of {','.join(STAGES)}"
+    )
     other.add_argument("--smoke", action="store_true", help="tiny models, a second for each figure")
     other.add_argument("--resume", action="store_true", help="leave out stages that are done")
     other.add_argument("--stage", help=argparse.SUPPRESS)  # in a process of its own

@@ -18,14 +18,21 @@ _SHAPES = ((8192, 8192, 8192), (25_088, 512, 2048), (25_088, 2048, 512), (25_088
 
 def card(place: Place, notes: Notes) -> None:
     """Versions and ceilings; the latter also to `ceilings.json`, for the stages behind."""
-    notes.add("versions", f"Python {platform.python_version()}, torch {torch.__version__}",
-              f"CUDA {torch.version.cuda}, " + ", ".join(f"{name} {_version(name)}" for name in _PEERS))
+    notes.add(
+        "versions",
+        f"Python {platform.python_version()}, torch {torch.__version__}",
+        f"CUDA {torch.version.cuda}, " + ", ".join(f"{name} {_version(name)}" for name in _PEERS),
+    )
     if place.on_gpu:
-        notes.add("card", torch.cuda.get_device_name(),
-                  ask_card("name,driver_version,clocks.max.sm,power.limit,memory.total"))
+        notes.add(
+            "card", torch.cuda.get_device_name(), ask_card("name,driver_version,clocks.max.sm,power.limit,memory.total")
+        )
     ceilings: dict[str, float] = {}
-    for name, dtype, tf32 in (("bfloat16", torch.bfloat16, False), ("tf32", torch.float32, True),
-                              ("float32", torch.float32, False)):
+    for name, dtype, tf32 in (
+        ("bfloat16", torch.bfloat16, False),
+        ("tf32", torch.float32, True),
+        ("float32", torch.float32, False),
+    ):
         allow_tf32(tf32)
         for rows, inner, columns in _SHAPES:
             if place.smoke:
@@ -43,8 +50,9 @@ def card(place: Place, notes: Notes) -> None:
 
 def ask_card(fields: str) -> str:
     """What nvidia-smi says of them."""
-    found = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True,
-                           text=True, check=False)
+    found = subprocess.run(
+        ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True, text=True, check=False
+    )
     return f"{fields}: {found.stdout.strip() or 'not known'}"
 
 

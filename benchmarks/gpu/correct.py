@@ -22,10 +22,20 @@ from benchmarks.gpu.place import Notes, Place, allow_tf32
 
 TASKS = Path(__file__).parents[2] / "tasks"
 _CASES = Path(__file__).parents[2] / "tests" / "devices"
-_FEW = ["training.max_updates=2", "training.max_minutes=60", "training.validate_examples=4", "training.log_every=1",
-        "training.precision=float32"]
-_SMALLER = ["backbone.width=32", "backbone.feed_forward_width=32", "backbone.num_heads=2", "backbone.encoder_layers=1",
-            "backbone.decoder_layers=1"]
+_FEW = [
+    "training.max_updates=2",
+    "training.max_minutes=60",
+    "training.validate_examples=4",
+    "training.log_every=1",
+    "training.precision=float32",
+]
+_SMALLER = [
+    "backbone.width=32",
+    "backbone.feed_forward_width=32",
+    "backbone.num_heads=2",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+]
 _DRAWS = {"mask_predict", "dag"}  # their losses depend on what is drawn, which devices do differently
 _FLOAT32, _LOWER = 1e-5, 1e-2
 _REAL = {"translation-multi30k": "multi30k-en-de", "parsing-genia": "genia-const", "asr-an4": "an4"}  # prepared data
@@ -38,8 +48,11 @@ def correct(place: Place, notes: Notes) -> None:
     from device_cases import SEARCHED, TRAINED
 
     data = place.folder / "data"
-    real = {preset: (preset, [f"data.path={data / name}", f"data.share={0.5 if name == 'an4' else 0.01}"])
-            for preset, name in _REAL.items() if (data / name).is_dir()}
+    real = {
+        preset: (preset, [f"data.path={data / name}", f"data.share={0.5 if name == 'an4' else 0.01}"])
+        for preset, name in _REAL.items()
+        if (data / name).is_dir()
+    }
     trained, searched = TRAINED | real, SEARCHED
     if place.smoke:
         trained = {"translation": TRAINED["translation"]}
@@ -58,8 +71,13 @@ def correct(place: Place, notes: Notes) -> None:
         for name, (runs, settings) in searched.items():
             if set(runs) <= set(trained) and all(setting.partition("=./")[2] in ("", *trained) for setting in settings):
                 with notes.attempt(f"search {name}"):
-                    _compare_outputs(place, notes, name, [folder / one for one in runs],
-                                     [one.replace("=./", f"={folder}/") for one in settings])
+                    _compare_outputs(
+                        place,
+                        notes,
+                        name,
+                        [folder / one for one in runs],
+                        [one.replace("=./", f"={folder}/") for one in settings],
+                    )
         with notes.attempt("mixed devices"):
             _mix(place, notes, folder / "translation")
         if place.device != "pretended":
@@ -121,16 +139,18 @@ def _note_errors(notes: Notes, name: str, found: dict[str, dict[str, float]]) ->
     for kind in [kind for kind in found if not kind.endswith("CPU")]:
         errors, cpu = found[kind], found.get(f"{kind} on a CPU", {})
         allowed = {part: max(_FLOAT32 if kind == "float32" else _LOWER, 2 * cpu.get(part, 0.0)) for part in errors}
-        notes.add(f"{name}, {kind}", "within" if all(errors[part] <= allowed[part] for part in errors) else "beyond",
-                  ", ".join(f"{part} {error:.2g} of {allowed[part]:.2g} allowed" for part, error in errors.items()))
+        notes.add(
+            f"{name}, {kind}",
+            "within" if all(errors[part] <= allowed[part] for part in errors) else "beyond",
+            ", ".join(f"{part} {error:.2g} of {allowed[part]:.2g} allowed" for part, error in errors.items()),
+        )
 
 
 def _torch_device(place: Place) -> torch.device:
     return torch.device(place.device, 0) if place.device == "pretended" else torch.device(place.device)
 
 
-def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False
-              ) -> dict[str, Tensor]:
+def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False) -> dict[str, Tensor]:
     """Loss, gradient, encoder output and, with a decoder, logits of four examples, without dropout."""
     from seq2seq_suite.prediction.load_run import open_run
 
@@ -140,8 +160,13 @@ def _computed(directory: Path, device: torch.device, *, double: bool = False, lo
     learner = learner.double() if double else learner
     batch = _batch(run.task)
     if double and batch.source.is_floating_point():
-        batch = type(batch)(batch.source.double(), *(getattr(batch, name) for name in (
-            "source_mask", "target", "target_mask", "given", "task", "indices", "auxiliary")))
+        batch = type(batch)(
+            batch.source.double(),
+            *(
+                getattr(batch, name)
+                for name in ("source_mask", "target", "target_mask", "given", "task", "indices", "auxiliary")
+            ),
+        )
     batch = batch.to(device)
     learner.eval()
     torch.manual_seed(1)
@@ -154,8 +179,9 @@ def _computed(directory: Path, device: torch.device, *, double: bool = False, lo
         logits = [model.output(one) for one in hidden[-1:]]
     total = sum(loss.weights[name] * loss.sums[name] for name in loss.weights)
     total.backward()
-    gradient = torch.cat([one.grad.detach().cpu().double().flatten() for one in learner.parameters()
-                          if one.grad is not None])
+    gradient = torch.cat(
+        [one.grad.detach().cpu().double().flatten() for one in learner.parameters() if one.grad is not None]
+    )
     values = torch.where(states.mask.unsqueeze(-1), states.values, 0.0)  # of padding nothing is promised
     found = {"loss": total.view(1), "gradient": gradient, "encoder": values}
     if logits:
@@ -183,15 +209,17 @@ def _cpu() -> Iterator[None]:
 
 
 def _distance(found: dict[str, Tensor], reference: dict[str, Tensor]) -> dict[str, float]:
-    return {name: float((found[name] - other).norm() / other.norm().clamp(min=1e-12))
-            for name, other in reference.items() if other.numel()}
+    return {
+        name: float((found[name] - other).norm() / other.norm().clamp(min=1e-12))
+        for name, other in reference.items()
+        if other.numel()
+    }
 
 
 def _compare_outputs(place: Place, notes: Notes, name: str, runs: list[Path], settings: list[str]) -> None:
     sides = []
     plain = [one for one in settings if one != "search.compile=true"]
-    for changes, context in (([*settings, *_device_key(place)], nullcontext()),
-                             ([*plain, "device=cpu"], _cpu())):
+    for changes, context in (([*settings, *_device_key(place)], nullcontext()), ([*plain, "device=cpu"], _cpu())):
         with context:
             sides.append(_outputs(runs, changes, exact=place.on_gpu))
     same = [symbols for symbols, _ in sides[0]] == [symbols for symbols, _ in sides[1]]
@@ -226,15 +254,26 @@ def _mix(place: Place, notes: Notes, directory: Path) -> None:
 
 def _resume(place: Place, notes: Notes, folder: Path) -> None:
     """A killed run continues to the weights of one that was left alone; then it predicts on a CPU."""
-    common = [str(TASKS / "parsing.yaml"), *_SMALLER, "data.size=64", "data.test_splits=[]", "training.max_updates=80",
-              "training.max_minutes=60", "training.save_every=10", "training.validate_every=80",
-              "training.validate_examples=4", "training.precision=float32", f"device={place.device}"]
+    common = [
+        str(TASKS / "parsing.yaml"),
+        *_SMALLER,
+        "data.size=64",
+        "data.test_splits=[]",
+        "training.max_updates=80",
+        "training.max_minutes=60",
+        "training.save_every=10",
+        "training.validate_every=80",
+        "training.validate_examples=4",
+        "training.precision=float32",
+        f"device={place.device}",
+    ]
     command = [sys.executable, "-m", "seq2seq_suite", "run", *common, "--output"]
     whole, killed = folder / "whole", folder / "killed"
     shutil.rmtree(killed, ignore_errors=True)  # its checkpoints say when to kill
     _quiet([*command, str(whole), "--overwrite"])
-    child = subprocess.Popen([*command, str(killed), "--overwrite"], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [*command, str(killed), "--overwrite"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     began = time.monotonic()
     while child.poll() is None and time.monotonic() < began + 60 and not list(killed.glob("checkpoints/step-*")):
         time.sleep(0.01)
@@ -244,9 +283,15 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
     _quiet([*command, str(killed), "--resume"])
     one, other = ((run / "checkpoints" / "last" / "training.safetensors").read_bytes() for run in (whole, killed))
     notes.add("resume after kill -9", "equal to the bit" if one == other else "different weights")
-    answers = [subprocess.run([sys.executable, "-m", "seq2seq_suite", "predict", str(killed),
-                               "The dog sees a cat .", f"device={device}"], capture_output=True, text=True, check=False
-                              ).stdout for device in (place.device, "cpu")]
+    answers = [
+        subprocess.run(
+            [sys.executable, "-m", "seq2seq_suite", "predict", str(killed), "The dog sees a cat .", f"device={device}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        for device in (place.device, "cpu")
+    ]
     notes.add("predict with these weights on a CPU", "equal" if answers[0] == answers[1] != "" else "different")
 
 

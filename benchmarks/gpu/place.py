@@ -92,8 +92,9 @@ class Place:
     def need(self, gigabytes: float) -> None:
         """Raises ConfigError where the device has less memory free."""
         if self.on_gpu and (free := torch.cuda.mem_get_info()[0] / 1e9) < gigabytes:
-            raise ConfigError(f"device: {free:.1f} GB are free", expected=f"{gigabytes:g} GB",
-                              remedy="end what else runs on it")
+            raise ConfigError(
+                f"device: {free:.1f} GB are free", expected=f"{gigabytes:g} GB", remedy="end what else runs on it"
+            )
 
     def seconds(self, work: Callable[[], Any], *, most: float = 1.0, least: int = 3) -> float:
         """The median time of a call, after a warm-up: by events on a GPU, by the clock on a CPU.

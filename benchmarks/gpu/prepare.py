@@ -13,9 +13,25 @@ from seq2seq_suite.common.errors import ConfigError, DataError
 PYTHON = "3.12"
 # What the image with PyTorch, transformers and scikit-learn does not have.
 PACKAGES = (
-    "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions", "datasets", "dill<0.4.1",
-    "multiprocess", "xxhash", "nltk", "sacremoses", "jiwer", "rapidfuzz", "soundfile", "cffi", "pycparser",
-    "espeakng-loader", "pycocotools", "rich",
+    "pydantic",
+    "pydantic-core",
+    "annotated-types",
+    "typing-inspection",
+    "typing-extensions",
+    "datasets",
+    "dill<0.4.1",
+    "multiprocess",
+    "xxhash",
+    "nltk",
+    "sacremoses",
+    "jiwer",
+    "rapidfuzz",
+    "soundfile",
+    "cffi",
+    "pycparser",
+    "espeakng-loader",
+    "pycocotools",
+    "rich",
 )  # without their dependencies, so that dill has to be one that datasets takes
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64", "any")
 _DATA = ("multi30k-en-de", "genia-const")
@@ -62,19 +78,36 @@ def prepare(folder: Path, data: Path | None) -> None:
         print(f"  {name}")
     print("; ".join(f"{name} {size / 2**20:.1f} MiB" for name, size in sizes.items()))
     if sum(sizes.values()) > _MOST_BYTES:
-        raise ConfigError(f"{sum(sizes.values()) / 2**20:.0f} MiB together", expected="60 MiB at most",
-                          remedy=f"empty {folder}" if sizes["rest"] else "fewer wheels or data")
+        raise ConfigError(
+            f"{sum(sizes.values()) / 2**20:.0f} MiB together",
+            expected="60 MiB at most",
+            remedy=f"empty {folder}" if sizes["rest"] else "fewer wheels or data",
+        )
 
 
 def _download(wheels: Path) -> list[str]:
     platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-               f"--python-version={PYTHON}", *platforms, "-d", str(wheels), *PACKAGES]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        f"--python-version={PYTHON}",
+        *platforms,
+        "-d",
+        str(wheels),
+        *PACKAGES,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
     if done.returncode:
-        raise ConfigError(f"pip download: {errors[-1] if errors else done.returncode}",
-                          remedy="needs a network, or a mirror that pip knows")
+        raise ConfigError(
+            f"pip download: {errors[-1] if errors else done.returncode}",
+            remedy="needs a network, or a mirror that pip knows",
+        )
     names = sorted(file.name for file in wheels.iterdir())
     for name in names:
         check_tag(name)
@@ -92,8 +125,11 @@ def check_tag(name: str) -> None:
     tag = name.removesuffix(".whl").split("-")[-3:]
     python, abi, platform = tag if len(tag) == 3 and name.endswith(".whl") else ("", "", "")
     versions = python.split(".")
-    fits = ({"py3", "py312"} & {*versions} and abi == "none") or "cp312" in versions or (
-        abi == "abi3" and any(one[:3] == "cp3" and int(one[3:] or 0) <= 12 for one in versions))
+    fits = (
+        ({"py3", "py312"} & {*versions} and abi == "none")
+        or "cp312" in versions
+        or (abi == "abi3" and any(one[:3] == "cp3" and int(one[3:] or 0) <= 12 for one in versions))
+    )
     if not fits or not (platform == "any" or ("manylinux" in platform and platform.endswith("x86_64"))):
         raise ConfigError(f"{name} does not fit", expected="CPython 3.12, Linux x86_64")
 

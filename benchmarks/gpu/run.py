@@ -39,8 +39,14 @@ class Stage:
     gigabytes: float
 
 
-STAGES = {"card": Stage("card", 0.5, 4), "correct": Stage("correct", 1.8, 4), "training": Stage("speed", 2.2, 24),
-          "decoding": Stage("speed", 2.0, 12), "runs": Stage("whole", 2.0, 8), "multi30k": Stage("whole", 8.5, 8)}
+STAGES = {
+    "card": Stage("card", 0.5, 4),
+    "correct": Stage("correct", 1.8, 4),
+    "training": Stage("speed", 2.2, 24),
+    "decoding": Stage("speed", 2.0, 12),
+    "runs": Stage("whole", 2.0, 8),
+    "multi30k": Stage("whole", 8.5, 8),
+}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -88,8 +94,11 @@ def check(options: argparse.Namespace) -> None:
         import torch
 
         if not torch.cuda.is_available():
-            raise ConfigError("--device cuda: PyTorch finds none here", expected="a GPU and its driver",
-                              remedy="--device cpu --smoke tries everything on a CPU")
+            raise ConfigError(
+                "--device cuda: PyTorch finds none here",
+                expected="a GPU and its driver",
+                remedy="--device cpu --smoke tries everything on a CPU",
+            )
 
 
 def stage(options: argparse.Namespace) -> None:
@@ -100,9 +109,15 @@ def stage(options: argparse.Namespace) -> None:
     from benchmarks.gpu.place import Notes, Place
 
     work: Callable[[Place, Notes], None] = getattr(
-        import_module(f"benchmarks.gpu.{STAGES[options.stage].module}"), options.stage)
-    place = Place(options.folder, options.folder / WORK, options.device, options.smoke,
-                  time.monotonic() + 60 * options.minutes - _GRACE / 2)
+        import_module(f"benchmarks.gpu.{STAGES[options.stage].module}"), options.stage
+    )
+    place = Place(
+        options.folder,
+        options.folder / WORK,
+        options.device,
+        options.smoke,
+        time.monotonic() + 60 * options.minutes - _GRACE / 2,
+    )
     notes = Notes(options.output / f"{options.stage}.json")
     place.need(STAGES[options.stage].gigabytes)
     if place.on_gpu:
@@ -114,14 +129,32 @@ def stage(options: argparse.Namespace) -> None:
 
 def _in_a_process(options: argparse.Namespace, name: str, seconds: float) -> tuple[int | None, str]:
     """The exit code, None where the time was over, and the last line that was printed."""
-    command = [sys.executable, "-m", "benchmarks.gpu", "run", str(options.folder), "--output", str(options.output),
-               "--device", options.device, "--minutes", str(seconds / 60), "--stage", name,
-               *(["--smoke"] if options.smoke else [])]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.gpu",
+        "run",
+        str(options.folder),
+        "--output",
+        str(options.output),
+        "--device",
+        options.device,
+        "--minutes",
+        str(seconds / 60),
+        "--stage",
+        name,
+        *(["--smoke"] if options.smoke else []),
+    ]
     print(f"{name}: at most {seconds:.0f} s", flush=True)
     log = options.folder / WORK / f"{name}.log"
     with log.open("w", encoding="utf-8") as file:
-        child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
-                                 env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"})
+        child = subprocess.Popen(
+            command,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+        )
         try:
             code: int | None = child.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -150,6 +183,12 @@ def write_page(output: Path) -> None:
         file = output / f"{name}.json"
         if file.exists():
             found = json.loads(file.read_text(encoding="utf-8"))
-            lines += ["", f"## {name}: {found.get('status', 'not ended')}", "", "| | | |", "| --- | --- | --- |",
-                      *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in found["rows"])]
+            lines += [
+                "",
+                f"## {name}: {found.get('status', 'not ended')}",
+                "",
+                "| | | |",
+                "| --- | --- | --- |",
+                *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in found["rows"]),
+            ]
     replace_text(output / "gpu.md", "\n".join(lines) + "\n")

@@ -70,9 +70,18 @@ def _compile(system: TrainingSystem, place: Place) -> None:
     compile_layers(system.model, torch.device(place.device))
 
 
-def _time_updates(place: Place, notes: Notes, name: str, system: TrainingSystem, batches: list, shape: Shape,
-                  precision: str, tf32: bool) -> None:
+def _time_updates(
+    place: Place,
+    notes: Notes,
+    name: str,
+    system: TrainingSystem,
+    batches: list,
+    shape: Shape,
+    precision: str,
+    tf32: bool,
+) -> None:
     """A few updates of all lengths, again and again."""
+
     def epoch() -> None:
         for batch in batches:
             system.update(batch)
@@ -87,9 +96,12 @@ def _time_updates(place: Place, notes: Notes, name: str, system: TrainingSystem,
     peak = place.ceiling("bfloat16" if precision == "bfloat16" else "tf32" if tf32 else "float32")
     share = f"{100 * operations / seconds / peak:.3g} % of the product peak; " if peak else ""
     busy = _busy(epoch, len(batches)) if place.on_gpu else ""
-    notes.add(name, f"{symbols / seconds:,.0f} target symbols/s",
-              f"{share}{busy}{symbols / len(batches):,.0f} symbols and {1e3 * seconds / len(batches):.2f} ms an "
-              f"update; first pass {first:.1f} s")
+    notes.add(
+        name,
+        f"{symbols / seconds:,.0f} target symbols/s",
+        f"{share}{busy}{symbols / len(batches):,.0f} symbols and {1e3 * seconds / len(batches):.2f} ms an "
+        f"update; first pass {first:.1f} s",
+    )
 
 
 def _busy(work: Callable[[], Any], updates: int) -> str:
@@ -133,16 +145,19 @@ def decoding(place: Place, notes: Notes) -> None:
                     _time_parallel(place, notes, kind)
 
 
-def _decoders(place: Place, shape: Shape, corpus: Corpus, weights: Path, dtype: torch.dtype
-              ) -> dict[str, Callable[[], DecodingSystem]]:
+def _decoders(
+    place: Place, shape: Shape, corpus: Corpus, weights: Path, dtype: torch.dtype
+) -> dict[str, Callable[[], DecodingSystem]]:
     from benchmarks.systems import suite
 
     kind, common = str(dtype).removeprefix("torch."), {"threads": torch.get_num_threads()}
     where = {"device": place.device, "dtype": dtype}
     found: dict[str, Callable[[], DecodingSystem]] = {
         f"{kind}, suite": lambda: suite.decoding(shape, corpus, weights, **common, **where),
-        f"{kind}, suite, search.compile": lambda: suite.decoding(shape, corpus, weights, **common, **where,
-                                                                 compile=True)}
+        f"{kind}, suite, search.compile": lambda: suite.decoding(
+            shape, corpus, weights, **common, **where, compile=True
+        ),
+    }
     if importlib.util.find_spec("transformers") is not None:
         from benchmarks.systems import marian
 
@@ -156,12 +171,14 @@ def _ctranslate(place: Place, shape: Shape, corpus: Corpus, weights: Path, kind:
     from benchmarks.systems import ctranslate
 
     ctranslate.convert(shape, corpus.pieces, weights)
-    return ctranslate.decoding(shape, corpus, weights, threads=torch.get_num_threads(), device=place.device,
-                               compute_type=kind)
+    return ctranslate.decoding(
+        shape, corpus, weights, threads=torch.get_num_threads(), device=place.device, compute_type=kind
+    )
 
 
-def _time_outputs(place: Place, notes: Notes, name: str, system: DecodingSystem, corpus: Corpus, shape: Shape,
-                  dtype: torch.dtype) -> None:
+def _time_outputs(
+    place: Place, notes: Notes, name: str, system: DecodingSystem, corpus: Corpus, shape: Shape, dtype: torch.dtype
+) -> None:
     sources = [source for source, _ in corpus.test]
     longest = 4 if place.smoke else _LONGEST
     for batch in (1, 8) if place.smoke else (1, 64, 512):
@@ -176,9 +193,12 @@ def _time_outputs(place: Place, notes: Notes, name: str, system: DecodingSystem,
                     raise RuntimeError(f"all outputs end after {steps} symbols")
                 step = (seconds - some) / (steps - fewer)  # without encoder and preparation
                 least = _floor(place, shape, dtype, batch * beam, batch, chosen, steps)
-                notes.add(f"{name}, batch {batch}, beam {beam}", f"{symbols / seconds:,.0f} symbols/s",
-                          f"{1e3 * seconds:.2f} ms for {steps} steps, {1e6 * step:,.1f} us one more step"
-                          + (f"; {step / least:.1f} times the floor by bytes, {1e6 * least:.1f} us" if least else ""))
+                notes.add(
+                    f"{name}, batch {batch}, beam {beam}",
+                    f"{symbols / seconds:,.0f} symbols/s",
+                    f"{1e3 * seconds:.2f} ms for {steps} steps, {1e6 * step:,.1f} us one more step"
+                    + (f"; {step / least:.1f} times the floor by bytes, {1e6 * least:.1f} us" if least else ""),
+                )
 
 
 def _decoded(place: Place, system: DecodingSystem, sources: list, beam: int, longest: int) -> tuple[float, int, int]:
@@ -189,8 +209,9 @@ def _decoded(place: Place, system: DecodingSystem, sources: list, beam: int, lon
     return seconds, max(lengths), sum(lengths)
 
 
-def _floor(place: Place, shape: Shape, dtype: torch.dtype, rows: int, sentences: int, sources: list, steps: int
-           ) -> float | None:
+def _floor(
+    place: Place, shape: Shape, dtype: torch.dtype, rows: int, sentences: int, sources: list, steps: int
+) -> float | None:
     """Seconds that the bytes of a step take: the decoder's and the output layer's weights, keys and values, logits."""
     rate = place.ceiling("copy")
     if rate is None:
@@ -213,9 +234,18 @@ def _time_parallel(place: Place, notes: Notes, kind: str) -> None:
     from seq2seq_suite.prediction import load_run as opening
 
     small = ["backbone.width=32", "backbone.num_heads=2", "backbone.feed_forward_width=32"] if place.smoke else []
-    config = config_file.load(TASKS / "translation-nat.yaml", [
-        f"strategy.kind={kind}", "training.max_updates=4", "training.validate_examples=4", "data.size=256",
-        "data.test_splits=[]", f"device={place.device}", *small])
+    config = config_file.load(
+        TASKS / "translation-nat.yaml",
+        [
+            f"strategy.kind={kind}",
+            "training.max_updates=4",
+            "training.validate_examples=4",
+            "data.size=256",
+            "data.test_splits=[]",
+            f"device={place.device}",
+            *small,
+        ],
+    )
     directory = place.work / "parallel" / kind
     with redirect_stdout(io.StringIO()):
         verbs.run(config, directory, resume=False, overwrite=True, command=["run"])
@@ -224,6 +254,8 @@ def _time_parallel(place: Place, notes: Notes, kind: str) -> None:
         examples = run.task.read("validation")
         encoded = run.task.encode((examples * (1 + batch // len(examples)))[:batch])
         seconds = place.seconds(lambda chosen=encoded: run.predictor.hypotheses(chosen))
-        notes.add(f"translation-nat.yaml, {kind}, batch {batch}", f"{batch / seconds:,.0f} sentences/s",
-                  f"{1e3 * seconds:.2f} ms a batch")
-
+        notes.add(
+            f"translation-nat.yaml, {kind}, batch {batch}",
+            f"{batch / seconds:,.0f} sentences/s",
+            f"{1e3 * seconds:.2f} ms a batch",
+        )

@@ -39,8 +39,14 @@ def _updates(preset: str) -> list[str]:
 def multi30k(place: Place, notes: Notes) -> None:
     """Multi30k's preset, until the time is over: its validations stay."""
     data = place.folder / "data" / "multi30k-en-de"
-    few = ["training.max_updates=2", "training.validate_examples=4", "data.share=0.01", "data.test_splits=[]",
-           "backbone.width=32", "backbone.feed_forward_width=32"]
+    few = [
+        "training.max_updates=2",
+        "training.validate_examples=4",
+        "data.share=0.01",
+        "data.test_splits=[]",
+        "backbone.width=32",
+        "backbone.feed_forward_width=32",
+    ]
     if not data.is_dir():
         notes.add("tasks/translation-multi30k.yaml", "not run", "the folder has no data: see prepare")
         return
@@ -51,8 +57,18 @@ def multi30k(place: Place, notes: Notes) -> None:
 
 def _run(place: Place, notes: Notes, preset: str, settings: list[str]) -> None:
     directory = place.work / "whole" / preset
-    command = [sys.executable, "-m", "seq2seq_suite", "run", str(TASKS / f"{preset}.yaml"), *settings,
-               f"device={place.device}", "--output", str(directory), "--overwrite"]
+    command = [
+        sys.executable,
+        "-m",
+        "seq2seq_suite",
+        "run",
+        str(TASKS / f"{preset}.yaml"),
+        *settings,
+        f"device={place.device}",
+        "--output",
+        str(directory),
+        "--overwrite",
+    ]
     began = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -65,10 +81,15 @@ def _run(place: Place, notes: Notes, preset: str, settings: list[str]) -> None:
     if child.returncode:
         raise RuntimeError(next((line for line in reversed(text.splitlines()) if line.strip()), str(child.returncode)))
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
-    figures = ", ".join(f"{split} {summary['primary_metric']} {figures[summary['primary_metric']]:.2f}"
-                        for split, figures in summary["splits"].items())
-    notes.add(f"tasks/{preset}.yaml", f"{time.monotonic() - began:.0f} s",
-              f"{figures or _validations(directory)}; on a CPU {CPU[preset][1]}")
+    figures = ", ".join(
+        f"{split} {summary['primary_metric']} {figures[summary['primary_metric']]:.2f}"
+        for split, figures in summary["splits"].items()
+    )
+    notes.add(
+        f"tasks/{preset}.yaml",
+        f"{time.monotonic() - began:.0f} s",
+        f"{figures or _validations(directory)}; on a CPU {CPU[preset][1]}",
+    )
 
 
 def _validations(directory: Path) -> str:

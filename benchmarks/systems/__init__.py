@@ -75,13 +75,20 @@ class Shape:
         """
         width, inner, layers = self.width, self.feed_forward, self.layers
         encoder = layers * (source * (8 * width**2 + 4 * width * inner) + 4 * source**2 * width)
-        decoder = layers * (target * (12 * width**2 + 4 * width * inner) + 4 * source * width**2
-                            + 4 * target**2 * width + 4 * source * target * width)
+        decoder = layers * (
+            target * (12 * width**2 + 4 * width * inner)
+            + 4 * source * width**2
+            + 4 * target**2 * width
+            + 4 * source * target * width
+        )
         return 3 * (encoder + decoder + 2 * target * width * self.vocabulary)
 
 
-SHAPES = {"tiny": Shape(128, 256, 4, 4, 8000), "base": Shape(512, 2048, 8, 6, 8000),
-          "big": Shape(1024, 4096, 16, 6, 8000)}
+SHAPES = {
+    "tiny": Shape(128, 256, 4, 4, 8000),
+    "base": Shape(512, 2048, 8, 6, 8000),
+    "big": Shape(1024, 4096, 16, 6, 8000),
+}
 TRAINING_OPTIONS: dict[str, Any] = {"learning_rate": 2e-3, "schedule": "inverse_sqrt", "warmup_updates": 400}
 LABEL_SMOOTHING = 0.1
 BATCH_TOKENS = 4096

@@ -10,8 +10,16 @@ from benchmarks.corpus import Corpus
 from benchmarks.systems import DecodingSystem, Shape
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compute_type: str = "float32",
-             bulk: int = 0, device: str = "cpu") -> DecodingSystem:
+def decoding(
+    shape: Shape,
+    corpus: Corpus,
+    weights: Path,
+    *,
+    threads: int,
+    compute_type: str = "float32",
+    bulk: int = 0,
+    device: str = "cpu",
+) -> DecodingSystem:
     """Its translator over a model that `convert` wrote.
 
     Args:
@@ -25,17 +33,29 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compu
         device: cpu or cuda.
     """
     workers = threads if bulk else 1
-    translator = ctranslate2.Translator(str(folder_of(weights)), device=device, inter_threads=workers,
-                                        intra_threads=threads // workers, compute_type=compute_type)
+    translator = ctranslate2.Translator(
+        str(folder_of(weights)),
+        device=device,
+        inter_threads=workers,
+        intra_threads=threads // workers,
+        compute_type=compute_type,
+    )
     pieces, ids = corpus.pieces, {piece: index for index, piece in enumerate(corpus.pieces)}
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
         named = [[pieces[index] for index in source] for source in sources]
         step = len(named) if bulk else size
-        return [[ids[piece] for piece in result.hypotheses[0]] for first in range(0, len(named), step)
-                for result in translator.translate_batch(named[first : first + step], beam_size=beam_size,
-                                                         max_decoding_length=longest, max_batch_size=bulk,
-                                                         length_penalty=0.6)]
+        return [
+            [ids[piece] for piece in result.hypotheses[0]]
+            for first in range(0, len(named), step)
+            for result in translator.translate_batch(
+                named[first : first + step],
+                beam_size=beam_size,
+                max_decoding_length=longest,
+                max_batch_size=bulk,
+                length_penalty=0.6,
+            )
+        ]
 
     return DecodingSystem(ctranslate2.__version__, decode)
 

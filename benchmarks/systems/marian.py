@@ -30,13 +30,33 @@ _POSITIONS = 512
 def build(shape: Shape) -> MarianMTModel:
     """Post-norm, sinusoidal, one embedding for source, target and output."""
     transformers.logging.set_verbosity_error()
-    model = MarianMTModel(MarianConfig(
-        vocab_size=shape.vocabulary, d_model=shape.width, encoder_layers=shape.layers, decoder_layers=shape.layers,
-        encoder_ffn_dim=shape.feed_forward, decoder_ffn_dim=shape.feed_forward, encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads, dropout=shape.dropout, attention_dropout=0.0, activation_dropout=0.0,
-        activation_function="relu", scale_embedding=True, max_position_embeddings=_POSITIONS, pad_token_id=PAD,
-        bos_token_id=BEGIN, eos_token_id=END, decoder_start_token_id=BEGIN, forced_eos_token_id=None,
-        share_encoder_decoder_embeddings=True, tie_word_embeddings=True, num_beams=1, max_length=None))
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=shape.vocabulary,
+            d_model=shape.width,
+            encoder_layers=shape.layers,
+            decoder_layers=shape.layers,
+            encoder_ffn_dim=shape.feed_forward,
+            decoder_ffn_dim=shape.feed_forward,
+            encoder_attention_heads=shape.heads,
+            decoder_attention_heads=shape.heads,
+            dropout=shape.dropout,
+            attention_dropout=0.0,
+            activation_dropout=0.0,
+            activation_function="relu",
+            scale_embedding=True,
+            max_position_embeddings=_POSITIONS,
+            pad_token_id=PAD,
+            bos_token_id=BEGIN,
+            eos_token_id=END,
+            decoder_start_token_id=BEGIN,
+            forced_eos_token_id=None,
+            share_encoder_decoder_embeddings=True,
+            tie_word_embeddings=True,
+            num_beams=1,
+            max_length=None,
+        )
+    )
     model.generation_config.bad_words_ids = None
     return model
 
@@ -51,8 +71,9 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device:
         model.train()
         with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
             logits = model(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=inputs).logits
-            loss = nn.functional.cross_entropy(logits.view(-1, shape.vocabulary), target.view(-1), ignore_index=PAD,
-                                               label_smoothing=LABEL_SMOOTHING)
+            loss = nn.functional.cross_entropy(
+                logits.view(-1, shape.vocabulary), target.view(-1), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING
+            )
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -103,8 +124,12 @@ def _copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
 
 
 def _copy_attention(ours: nn.Module, theirs: nn.Module) -> None:
-    for part, own in ((theirs.q_proj, ours.query), (theirs.k_proj, ours.key), (theirs.v_proj, ours.value),
-                      (theirs.out_proj, ours.output)):
+    for part, own in (
+        (theirs.q_proj, ours.query),
+        (theirs.k_proj, ours.key),
+        (theirs.v_proj, ours.value),
+        (theirs.out_proj, ours.output),
+    ):
         part.load_state_dict(own.state_dict())
 
 
@@ -113,22 +138,40 @@ def _copy_norm(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.bias.copy_(ours.bias)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, cache: str | None = None,
-             device: str = "cpu", dtype: torch.dtype = torch.float32) -> DecodingSystem:
+def decoding(
+    shape: Shape,
+    corpus: Corpus,
+    weights: Path,
+    *,
+    threads: int,
+    cache: str | None = None,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> DecodingSystem:
     """`generate` with the cache of that name, the growing one without a name."""
     torch.set_num_threads(threads)
     model = convert(torch.load(weights)["weights"], shape).to(device, dtype)
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
-        return [output for first in range(0, len(sources), size)
-                for output in decode_batch(sources[first : first + size], beam_size, longest)]
+        return [
+            output
+            for first in range(0, len(sources), size)
+            for output in decode_batch(sources[first : first + size], beam_size, longest)
+        ]
 
     @torch.inference_mode()
     def decode_batch(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
         padded = pad(sources).to(device)
-        outputs = model.generate(input_ids=padded, attention_mask=(padded != PAD).long(), num_beams=beam_size,
-                                 do_sample=False, max_new_tokens=longest, early_stopping=beam_size > 1,
-                                 length_penalty=0.6, cache_implementation=cache)
+        outputs = model.generate(
+            input_ids=padded,
+            attention_mask=(padded != PAD).long(),
+            num_beams=beam_size,
+            do_sample=False,
+            max_new_tokens=longest,
+            early_stopping=beam_size > 1,
+            length_penalty=0.6,
+            cache_implementation=cache,
+        )
         return [[symbol for symbol in row if symbol not in (PAD, BEGIN, END)] for row in outputs.tolist()]
 
     return DecodingSystem(transformers.__version__, decode)

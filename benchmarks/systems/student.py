@@ -20,8 +20,9 @@ class Translator(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(shape.vocabulary, shape.width, padding_idx=PAD)
         nn.init.normal_(self.embedding.weight, std=shape.width**-0.5)
-        self.transformer = nn.Transformer(shape.width, shape.heads, shape.layers, shape.layers, shape.feed_forward,
-                                          shape.dropout, batch_first=True)
+        self.transformer = nn.Transformer(
+            shape.width, shape.heads, shape.layers, shape.layers, shape.feed_forward, shape.dropout, batch_first=True
+        )
         angle = torch.arange(512)[:, None] * torch.exp(torch.arange(0, shape.width, 2) * -math.log(1e4) / shape.width)
         self.register_buffer("positions", torch.stack((angle.sin(), angle.cos()), 2).flatten(1))
         self.dropout = nn.Dropout(shape.dropout)
@@ -37,8 +38,13 @@ class Translator(nn.Module):
         length = target.size(1)
         later = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)
         hidden = self.transformer(
-            self.embed(source), self.embed(target), src_key_padding_mask=padded, memory_key_padding_mask=padded,
-            tgt_mask=later, tgt_key_padding_mask=target == PAD)
+            self.embed(source),
+            self.embed(target),
+            src_key_padding_mask=padded,
+            memory_key_padding_mask=padded,
+            tgt_mask=later,
+            tgt_key_padding_mask=target == PAD,
+        )
         return hidden @ self.embedding.weight.t()
 
 
@@ -50,8 +56,11 @@ def pad(sequences: list[list[int]]) -> Tensor:
 
 def pad_pairs(pairs: list[Pair]) -> tuple[Tensor, Tensor, Tensor]:
     """Source, decoder input and target, each (B, its longest)."""
-    return (pad([source for source, _ in pairs]), pad([[BEGIN, *target[:-1]] for _, target in pairs]),
-            pad([target for _, target in pairs]))
+    return (
+        pad([source for source, _ in pairs]),
+        pad([[BEGIN, *target[:-1]] for _, target in pairs]),
+        pad([target for _, target in pairs]),
+    )
 
 
 def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu") -> TrainingSystem:

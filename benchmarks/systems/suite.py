@@ -37,9 +37,16 @@ from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set
 
 def build(shape: Shape) -> Seq2Seq:
     """The suite's model with one embedding for source, target and output, and post-norm layers as the others have."""
-    backbone = Backbone(width=shape.width, feed_forward_width=shape.feed_forward, num_heads=shape.heads,
-                        encoder_layers=shape.layers, decoder_layers=shape.layers, dropout=shape.dropout,
-                        norm_placement="post", max_positions=512)
+    backbone = Backbone(
+        width=shape.width,
+        feed_forward_width=shape.feed_forward,
+        num_heads=shape.heads,
+        encoder_layers=shape.layers,
+        decoder_layers=shape.layers,
+        dropout=shape.dropout,
+        norm_placement="post",
+        max_positions=512,
+    )
     symbols = shape.vocabulary
     model = build_model(backbone, shapes.Shape(shapes.TokenShape(symbols), shapes.TargetShape(symbols)))
     model.frontend.embedding = model.embedding
@@ -51,8 +58,9 @@ def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
     return Autoregressive(options, shapes.TargetShape(0), 0, Auxiliaries())
 
 
-def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu",
-             batch_tokens: int = BATCH_TOKENS) -> TrainingSystem:
+def training(
+    shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu", batch_tokens: int = BATCH_TOKENS
+) -> TrainingSystem:
     """As `training.trainer` trains, without its logs and checkpoints."""
     memory.keep_freed()
     model, options = build(shape).to(device), Training(**TRAINING_OPTIONS)
@@ -81,8 +89,9 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device:
 
 def buckets(corpus: Corpus, seed: int, *, round_lengths: bool, batch_tokens: int = BATCH_TOKENS) -> list[list[Pair]]:
     """An epoch in batches of like length."""
-    bucketed = Bucketed(corpus.encoded(corpus.train), "translation", batch_tokens=batch_tokens, seed=seed,
-                        round_lengths=round_lengths)
+    bucketed = Bucketed(
+        corpus.encoded(corpus.train), "translation", batch_tokens=batch_tokens, seed=seed, round_lengths=round_lengths
+    )
     return [[corpus.train[index] for index in batch] for batch in bucketed.epoch(0)]
 
 
@@ -100,8 +109,16 @@ def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file:
     torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": float(losses[-1])}, file)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compile: bool = False, device: str = "cpu",
-             dtype: torch.dtype = torch.float32) -> DecodingSystem:
+def decoding(
+    shape: Shape,
+    corpus: Corpus,
+    weights: Path,
+    *,
+    threads: int,
+    compile: bool = False,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> DecodingSystem:
     """The suite's search."""
     torch.set_num_threads(threads)
     model, strategy = build(shape), _strategy()
@@ -112,8 +129,12 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compi
         written, options = [], SearchOptions(beam_size=beam_size, compile=compile)
         for first in range(0, len(sources), size):
             chunk = sources[first : first + size]
-            found = strategy.generate(model, _batch(corpus, chunk).to(torch.device(device)), options=options,
-                                      limit=torch.full((len(chunk),), longest + 1, device=device))  # it counts END
+            found = strategy.generate(
+                model,
+                _batch(corpus, chunk).to(torch.device(device)),
+                options=options,
+                limit=torch.full((len(chunk),), longest + 1, device=device),
+            )  # it counts END
             written += [list(hypotheses[0].symbols) for hypotheses in found]
         return written
 

@@ -59,8 +59,9 @@ class Verbs(TyperGroup):
         return typer.main.get_command(found)
 
 
-app = typer.Typer(cls=Verbs, add_completion=False, rich_markup_mode=None,
-                  context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    cls=Verbs, add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,8 +90,12 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _program(context: typer.Context, version: Annotated[bool, typer.Option(
-        "--version", callback=_print_version, is_eager=True, help="Print the version and exit.")] = False) -> None:
+def _program(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """One Transformer core, many sequence-to-sequence tasks.
 
     \b
@@ -102,5 +107,9 @@ def _program(context: typer.Context, version: Annotated[bool, typer.Option(
     """
     verb, processes = context.invoked_subcommand, _processes()
     if processes > 1 and verb != "run":
-        raise ConfigError(f"'{verb}' in {processes} processes", file=COMMAND_LINE, expected="torchrun with `run` alone",
-                          remedy=f"start it as {PROGRAM} {verb}")
+        raise ConfigError(
+            f"'{verb}' in {processes} processes",
+            file=COMMAND_LINE,
+            expected="torchrun with `run` alone",
+            remedy=f"start it as {PROGRAM} {verb}",
+        )

@@ -40,8 +40,9 @@ def without_middles(text: str, most: int = 1000) -> str:
     >>> without_middles("short\\nabcdefgh: no such file", most=16)
     'short\\nabcdefgh ... uch file'
     """
-    return "\n".join(line if len(line) <= most else f"{line[: most // 2]} ... {line[-(most // 2):]}"
-                     for line in text.split("\n"))
+    return "\n".join(
+        line if len(line) <= most else f"{line[: most // 2]} ... {line[-(most // 2) :]}" for line in text.split("\n")
+    )
 
 
 @dataclass
@@ -69,8 +70,7 @@ class Inputs:
         """The inputs; None where they are to be typed at a terminal."""
         if texts and source is not None:
             raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
-        return None if not texts and source is None and sys.stdin.isatty() else Inputs(
-            texts, source, ends=True).look()
+        return None if not texts and source is None and sys.stdin.isatty() else Inputs(texts, source, ends=True).look()
 
     @property
     def again(self) -> bool:
@@ -101,7 +101,7 @@ class Inputs:
 def runs_and_texts(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The first argument, and those after it that are run directories; then all others."""
     paths = list(takewhile(lambda one: os.path.isfile(f"{one}/config.yaml"), arguments[1:]))  # long texts are no error
-    return [Path(one) for one in (*arguments[:1], *paths)], list(arguments[1 + len(paths):])
+    return [Path(one) for one in (*arguments[:1], *paths)], list(arguments[1 + len(paths) :])
 
 
 def refuse_paths(texts: Sequence[str], run: Path) -> None:
@@ -119,9 +119,13 @@ def refuse_paths(texts: Sequence[str], run: Path) -> None:
         named = os.sep in text and (os.path.isdir(path.parent) or re.fullmatch(r"[/\w.+=~-]*", text, re.ASCII))
         if near or named:
             hint = f", did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{truncate(text)} is neither a run nor a file{hint}", file=COMMAND_LINE,
-                              expected="runs, then inputs", remedy="correct the path; if it is a text, give it on "
-                              f"standard input: echo TEXT | {PROGRAM} predict {run}")
+            raise ConfigError(
+                f"{truncate(text)} is neither a run nor a file{hint}",
+                file=COMMAND_LINE,
+                expected="runs, then inputs",
+                remedy="correct the path; if it is a text, give it on "
+                f"standard input: echo TEXT | {PROGRAM} predict {run}",
+            )
 
 
 def in_columns(line: str, place: tuple[str, int]) -> tuple[str, str]:
@@ -133,9 +137,13 @@ def in_columns(line: str, place: tuple[str, int]) -> tuple[str, str]:
     row = parse_json(line, file=place[0], line=place[1]) if line.strip() else {"source": ""}
     source, begin = (row.get("source"), row.get("begin") or "") if isinstance(row, dict) else (None, "")
     if not (isinstance(source, str) and isinstance(begin, str)):
-        raise DataError(f"no text in {'begin' if isinstance(source, str) else 'source'}", file=place[0],
-                        line=place[1], expected='{"source": "..."}, and optionally "begin": "..."',
-                        remedy="name the column so, or write an input on each line of a .txt file")
+        raise DataError(
+            f"no text in {'begin' if isinstance(source, str) else 'source'}",
+            file=place[0],
+            line=place[1],
+            expected='{"source": "..."}, and optionally "begin": "..."',
+            remedy="name the column so, or write an input on each line of a .txt file",
+        )
     return source, begin
 
 
@@ -154,12 +162,19 @@ def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     """Raises ConfigError where there is no picture, or more than one, to draw into."""
     if not task.presentation.draws:
-        raise ConfigError(f"--draw, but the run's task is {task.name}", file=COMMAND_LINE,
-                          expected="a run that detects objects in pictures, such as runs/detection",
-                          remedy="leave out --draw")
+        raise ConfigError(
+            f"--draw, but the run's task is {task.name}",
+            file=COMMAND_LINE,
+            expected="a run that detects objects in pictures, such as runs/detection",
+            remedy="leave out --draw",
+        )
     if len(examples) != 1:
-        raise ConfigError(f"--draw with {len(examples)} inputs", file=COMMAND_LINE, expected="one input",
-                          remedy="call it once for each picture")
+        raise ConfigError(
+            f"--draw with {len(examples)} inputs",
+            file=COMMAND_LINE,
+            expected="one input",
+            remedy="call it once for each picture",
+        )
 
 
 def check_targets(targets: Mapping[str, Path | None]) -> None:
@@ -176,8 +191,12 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
         except OSError as error:
             got = error.strerror
         if got:
-            raise ConfigError(f"{option} {truncate(str(path), 255)}: {got}", file=COMMAND_LINE,
-                              expected="a file in a folder that is there", remedy="choose another name")
+            raise ConfigError(
+                f"{option} {truncate(str(path), 255)}: {got}",
+                file=COMMAND_LINE,
+                expected="a file in a folder that is there",
+                remedy="choose another name",
+            )
 
 
 def short_of_memory(error: Exception) -> str:
@@ -187,12 +206,15 @@ def short_of_memory(error: Exception) -> str:
     'there is not enough memory for 64 bytes: a'
     """
     text = str(error)
-    if not isinstance(error, MemoryError) and not re.search("(?i)out of memory|(can't|unable to|cannot) allocate|"
-                                                            "allocation failed|calculation overflowed", text):
+    if not isinstance(error, MemoryError) and not re.search(
+        "(?i)out of memory|(can't|unable to|cannot) allocate|allocation failed|calculation overflowed", text
+    ):
         return ""
     size = re.search(r"(?i)allocate ([\d.]+ [a-z]+)", text)
-    return (f"there is not enough memory{f' for {size.group(1)}' if size else ''}: a smaller backbone, "
-            "training.batch_tokens, search.batch_sentences or search.beam_size takes less")
+    return (
+        f"there is not enough memory{f' for {size.group(1)}' if size else ''}: a smaller backbone, "
+        "training.batch_tokens, search.batch_sentences or search.beam_size takes less"
+    )
 
 
 @contextmanager
@@ -218,12 +240,19 @@ def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) ->
 
     paths = [find_yaml(argument) for argument in arguments if not is_override(argument)]
     if not paths:
-        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
-                          remedy="for example the preset parsing; `tasks` lists them")
+        raise ConfigError(
+            "the YAML file is missing",
+            file=COMMAND_LINE,
+            expected="YAML [key=value ...]",
+            remedy="for example the preset parsing; `tasks` lists them",
+        )
     if len(paths) > most or len(set(paths)) < len(paths):
-        raise ConfigError(f"{len(paths)} files: {truncate(' '.join(map(str, paths)))}", file=COMMAND_LINE,
-                          expected="different YAML files" if most > 1 else "one YAML file, then key=value",
-                          remedy="start one after the other, with --output; write key=value without spaces")
+        raise ConfigError(
+            f"{len(paths)} files: {truncate(' '.join(map(str, paths)))}",
+            file=COMMAND_LINE,
+            expected="different YAML files" if most > 1 else "one YAML file, then key=value",
+            remedy="start one after the other, with --output; write key=value without spaces",
+        )
     return paths, list(filter(is_override, arguments))
 
 
@@ -243,8 +272,9 @@ def only_overrides(arguments: Sequence[str]) -> list[str]:
 
     for argument in arguments:
         if not is_override(argument):
-            raise ConfigError(truncate(argument), file=COMMAND_LINE, expected="key=value",
-                              remedy="such as search.beam_size=4")
+            raise ConfigError(
+                truncate(argument), file=COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4"
+            )
     return list(arguments)
 
 

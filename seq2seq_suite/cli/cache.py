@@ -15,12 +15,20 @@ _OURS = ("??/*.safetensors", "step-*")  # features and compiled code in their fo
 
 
 def cache(
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
-        "The folder of `data.cache`, if not the default."))] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Delete everything. Not while a speech run trains.")
-                     ] = False,
-    keep: Annotated[float | None, typer.Option(metavar="GB", min=0.001, show_default=False, help=(
-        "Delete encoded corpora and texts, least recently used first, down to this size."))] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", show_default=False, help=("The folder of `data.cache`, if not the default.")),
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete everything. Not while a speech run trains.")] = False,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GB",
+            min=0.001,
+            show_default=False,
+            help=("Delete encoded corpora and texts, least recently used first, down to this size."),
+        ),
+    ] = None,
 ) -> None:
     """Show or clear the cache: encoded corpora with their vocabularies, embedded texts, features of sound, and compiled
     code.
@@ -38,11 +46,17 @@ def cache(
 
     corpora = folder or cache_root() / cache.CORPORA
     kept = cache.entries(corpora)
-    rows = [(one.path.name, f"{one.size / 1e6:,.1f} MB", f"{datetime.fromtimestamp(one.used):%Y-%m-%d %H:%M}")
-            for one in kept]
+    rows = [
+        (one.path.name, f"{one.size / 1e6:,.1f} MB", f"{datetime.fromtimestamp(one.used):%Y-%m-%d %H:%M}")
+        for one in kept
+    ]
     if (clear or keep is not None) and not kept and folder is not None and any(folder.glob("*")):
-        raise ConfigError("this folder has no cache of the suite", file=str(folder),
-                          expected="a folder of data.cache", remedy="delete it yourself if you want to")
+        raise ConfigError(
+            "this folder has no cache of the suite",
+            file=str(folder),
+            expected="a folder of data.cache",
+            remedy="delete it yourself if you want to",
+        )
     total = sum(one.size for one in kept)
     others = [cache_root() / name for name in (cache.FEATURES, COMPILED)] if folder is None else []
     for other in filter(Path.is_dir, others):

@@ -15,9 +15,15 @@ from seq2seq_suite.terminal.tables import check_table
 
 
 def compare(
-    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
-                                                           autocompletion=runs, help=(
-        "Runs to compare, and files with the outputs of other systems for the same split."))],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            show_default=False,
+            autocompletion=runs,
+            help=("Runs to compare, and files with the outputs of other systems for the same split."),
+        ),
+    ],
     split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
@@ -41,8 +47,16 @@ def compare(
     compare_and_print(directories, split=split, measure=speed, html=html, table=table, json=json, printed=printed)
 
 
-def compare_and_print(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,
-                      table: Path | None = None, json: Path | None = None, printed: Path | None = None) -> None:
+def compare_and_print(
+    directories: Sequence[Path],
+    *,
+    split: str | None,
+    measure: bool,
+    html: Path | None = None,
+    table: Path | None = None,
+    json: Path | None = None,
+    printed: Path | None = None,
+) -> None:
     """Compare runs, print the tables, and write them to the given files."""
     from seq2seq_suite.report.comparison import print_comparison, write_comparison
     from seq2seq_suite.studies.compare import compare_runs

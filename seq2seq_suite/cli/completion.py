@@ -13,8 +13,11 @@ COMMAND = "seq2seq_suite"  # installed beside `python -m seq2seq_suite`
 _MOST = 200
 
 
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(
-        metavar="SHELL", show_default=False, help="bash, zsh or fish.")]) -> None:
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", show_default=False, help="bash, zsh or fish.")
+    ],
+) -> None:
     """Print the script that completes verbs, options, presets, runs and keys of the command `seq2seq_suite`.
 
     \b
@@ -35,8 +38,12 @@ def experiments(incomplete: str) -> list[str]:
     from seq2seq_suite.config.config_file import PRESETS
 
     presets = [path.stem for path in PRESETS.glob("*.yaml")] if "/" not in incomplete else []
-    return sorted({*(name for name in presets if name.startswith(incomplete)),
-                   *(name for name in _paths(incomplete) if name.endswith((".yaml", "/")))})
+    return sorted(
+        {
+            *(name for name in presets if name.startswith(incomplete)),
+            *(name for name in _paths(incomplete) if name.endswith((".yaml", "/"))),
+        }
+    )
 
 
 def runs(incomplete: str) -> list[str]:
@@ -64,18 +71,32 @@ def keys(incomplete: str) -> list[str]:
     *sections, last = name.split(".")
     parts = [schema]
     for section in sections:
-        parts = [found for one in parts if section in one.get("properties", ())
-                 for found in inside(one["properties"][section])]
+        parts = [
+            found
+            for one in parts
+            if section in one.get("properties", ())
+            for found in inside(one["properties"][section])
+        ]
     known: dict[str, list[Mapping[str, Any]]] = {}
     for key, value in (one for part in parts for one in part.get("properties", {}).items()):
         known.setdefault(key, []).extend(inside(value))
     before = "".join(f"{section}." for section in sections)
     if equals:
-        values = [value for one in known.get(last, ()) for value in (
-            ("true", "false") if one.get("type") == "boolean" else one.get("enum") or filter(None, [one.get("const")]))]
+        values = [
+            value
+            for one in known.get(last, ())
+            for value in (
+                ("true", "false")
+                if one.get("type") == "boolean"
+                else one.get("enum") or filter(None, [one.get("const")])
+            )
+        ]
         return [f"{name}={value}" for value in dict.fromkeys(values) if f"{name}={value}".startswith(incomplete)]
-    return [f"{before}{key}{'.' if any('properties' in one for one in value) else '='}" for key, value in known.items()
-            if key.startswith(last)]
+    return [
+        f"{before}{key}{'.' if any('properties' in one for one in value) else '='}"
+        for key, value in known.items()
+        if key.startswith(last)
+    ]
 
 
 def experiments_and_keys(incomplete: str) -> list[str]:
@@ -110,5 +131,7 @@ def _paths(incomplete: str) -> list[str]:
     except OSError:
         return []
     prefix = f"{folder}/" if "/" in incomplete else ""
-    return [f"{prefix}{one.name}" + ("/" if one.is_dir() and not (one / "config.yaml").is_file() else "")
-            for one in found[:_MOST]]
+    return [
+        f"{prefix}{one.name}" + ("/" if one.is_dir() and not (one / "config.yaml").is_file() else "")
+        for one in found[:_MOST]
+    ]

@@ -16,8 +16,14 @@ from seq2seq_suite.terminal.tables import figure
 def distill(
     directory: RunPath,
     output: Annotated[Path, typer.Option(metavar="FOLDER", show_default=False, help="Where to write the data.")],
-    sources: Annotated[list[str] | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "More sources without targets, one on each line; may be repeated."))] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help=("More sources without targets, one on each line; may be repeated."),
+        ),
+    ] = None,
     overrides: Overrides = None,
     trust_code: TrustCode = False,
 ) -> None:
@@ -34,11 +40,15 @@ def distill(
     from seq2seq_suite.experiments import distill
 
     run = api.load(directory, settings=changes, trust_code=trust_code)
-    more = {name: [run.example(text, file=file, line=line) for text, (file, line) in Inputs((), name).look()]
-            for name in sources or []}
+    more = {
+        name: [run.example(text, file=file, line=line) for text, (file, line) in Inputs((), name).look()]
+        for name in sources or []
+    }
     facts = distill.distill(run.opened, directory, output, command=sys.argv, more=more)
     agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())
-    print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
-          f"against the references: {agreement}")
+    print(
+        f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
+        f"against the references: {agreement}"
+    )
     for name, added in facts["more_sources"].items():
         print(f"{name}: {added['rows']:,} more (left out: {added['known']:,} known, {added['empty']:,} empty outputs)")

@@ -51,8 +51,9 @@ def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
     if COMPLETE in os.environ:  # a shell asks what could follow
         completion_init()
     try:
-        code = typer.main.get_command(app).main(list(arguments), prog_name=program, complete_var=COMPLETE,
-                                                standalone_mode=False)
+        code = typer.main.get_command(app).main(
+            list(arguments), prog_name=program, complete_var=COMPLETE, standalone_mode=False
+        )
     except _UsageError as error:
         raise in_house_style(error, program) from None
     if code:
@@ -65,8 +66,12 @@ def in_house_style(error: typer.BadParameter, program: str) -> ConfigError:
     path = context.command_path if context else program
     verbs = getattr(context.command, "list_commands", lambda _: ())(context) if context else ()
     if type(error).__name__ == "NoSuchOption" and (keys := _keys_named(option)):
-        return ConfigError(f"{truncate(option)} is a key of the configuration", file=COMMAND_LINE,
-                           expected="key=value without dashes", remedy=" or ".join(f"{key}=VALUE" for key in keys[:4]))
+        return ConfigError(
+            f"{truncate(option)} is a key of the configuration",
+            file=COMMAND_LINE,
+            expected="key=value without dashes",
+            remedy=" or ".join(f"{key}=VALUE" for key in keys[:4]),
+        )
     usage = " ".join([path, *context.command.collect_usage_pieces(context)]) if context else "usage as of --help"
     expected = f"one of {', '.join(verbs)}" if verbs else usage
     return ConfigError(truncate(got, 300), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")

@@ -13,10 +13,16 @@ from seq2seq_suite.cli.parameters import RunPath, TrustCode
 def export(
     run: RunPath,
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
-    to: Annotated[Literal["hub-folder", "model-card", "transformers", "ctranslate2"], typer.Option(
-        metavar="KIND", help=(
-        "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
-        "classes Marian and Pegasus; ctranslate2, for its Translator."))] = "hub-folder",
+    to: Annotated[
+        Literal["hub-folder", "model-card", "transformers", "ctranslate2"],
+        typer.Option(
+            metavar="KIND",
+            help=(
+                "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
+                "classes Marian and Pegasus; ctranslate2, for its Translator."
+            ),
+        ),
+    ] = "hub-folder",
     trust_code: TrustCode = False,
 ) -> None:
     """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.

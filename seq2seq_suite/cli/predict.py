@@ -34,32 +34,83 @@ if TYPE_CHECKING:
     from seq2seq_suite.api import Prediction, Run
     from seq2seq_suite.common.examples import Example
 
-Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
-                                           autocompletion=runs_and_keys, help=(
-    "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
-    "without inputs, lines are read from standard input."))]
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN... [TEXT...]",
+        show_default=False,
+        autocompletion=runs_and_keys,
+        help=(
+            "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as "
+            "search.beam_size=4; without inputs, lines are read from standard input."
+        ),
+    ),
+]
 _MOST_UNKNOWN = 10  # words named in one line
 
 
 def predict(
     arguments: Runs,
-    source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
-        "A file with an input on each line, or .jsonl with columns source and (optional) begin; - reads "
-        "standard input."))] = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Where to write; by default standard output."))] = None,
-    n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
-        "Print the N best outputs of each input, each as score, tab, output."))] = 1,
-    begin: Annotated[bool, typer.Option("--begin", help=(
-        "Each input is followed by a tab and the beginning of its output (free text, autoregressive)."))] = False,
-    threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, metavar="P", show_default=False, help=(
-        "Drop objects (default 0.5) or labels (default: tuned on validation) below this probability; labels of runs "
-        "that score each label."))] = None,
-    draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
-        "Also draw the detected objects into the input, as .png or .jpg; takes one input."))] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help=(
-        "Engine of the search: pytorch; for text to text also ctranslate2 (faster, same outputs) or "
-        "ctranslate2-int8 (extra `ctranslate2`)."))] = "pytorch",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            show_default=False,
+            help=(
+                "A file with an input on each line, or .jsonl with columns source and (optional) begin; - reads "
+                "standard input."
+            ),
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help=("Where to write; by default standard output.")),
+    ] = None,
+    n_best: Annotated[
+        int,
+        typer.Option(
+            min=1, max=10_000, metavar="N", help=("Print the N best outputs of each input, each as score, tab, output.")
+        ),
+    ] = 1,
+    begin: Annotated[
+        bool,
+        typer.Option(
+            "--begin",
+            help=("Each input is followed by a tab and the beginning of its output (free text, autoregressive)."),
+        ),
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="P",
+            show_default=False,
+            help=(
+                "Drop objects (default 0.5) or labels (default: tuned on validation) below this probability; labels of "
+                "runs that score each label."
+            ),
+        ),
+    ] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            show_default=False,
+            help=("Also draw the detected objects into the input, as .png or .jpg; takes one input."),
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=(
+                "Engine of the search: pytorch; for text to text also ctranslate2 (faster, same outputs) or "
+                "ctranslate2-int8 (extra `ctranslate2`)."
+            ),
+        ),
+    ] = "pytorch",
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:
@@ -97,8 +148,14 @@ def predict(
             _predict_all(inputs, reader, predictions, file, n_best, draw)
 
 
-def _predict_all(inputs: Inputs, reader: Reader, predictions: Callable[..., Iterator[list[Prediction]]], file: TextIO,
-                 n_best: int, draw: Path | None) -> None:
+def _predict_all(
+    inputs: Inputs,
+    reader: Reader,
+    predictions: Callable[..., Iterator[list[Prediction]]],
+    file: TextIO,
+    n_best: int,
+    draw: Path | None,
+) -> None:
     """Write the predictions for inputs that are given, not typed."""
     run, blank = reader.run, Blank(inputs, reader.columns)
     if inputs.again:  # a mistake in the last line should not be found after hours
@@ -230,8 +287,11 @@ class Reader:
         """Report the unknown words that were not reported yet."""
         if self.new:
             more = len(self.new) - _MOST_UNKNOWN
-            print(f"not in the training data: {', '.join(map(truncate, self.new[:_MOST_UNKNOWN]))}"
-                  + (f" and {more:,} more words" if more > 0 else ""), file=sys.stderr)
+            print(
+                f"not in the training data: {', '.join(map(truncate, self.new[:_MOST_UNKNOWN]))}"
+                + (f" and {more:,} more words" if more > 0 else ""),
+                file=sys.stderr,
+            )
             self.new.clear()
 
 
@@ -246,9 +306,15 @@ def _shown(found: Iterator[list[Prediction]], count: int) -> Iterable[list[Predi
 
 
 def evaluate(
-    arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False,
-                                                   autocompletion=runs_and_keys, help=(
-        "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN... [KEY=VALUE...]",
+            show_default=False,
+            autocompletion=runs_and_keys,
+            help=("A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."),
+        ),
+    ],
     split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to decode.")] = "test",
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
     task: OneTask = None,
@@ -273,8 +339,12 @@ def evaluate(
     changes = [one for one in arguments if is_override(one)]
     directories, others = runs_and_texts([one for one in arguments if one not in changes])
     if others:
-        raise ConfigError(others[0], file=COMMAND_LINE, expected="a run, or key=value",
-                          remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4")
+        raise ConfigError(
+            others[0],
+            file=COMMAND_LINE,
+            expected="a run, or key=value",
+            remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4",
+        )
     with redirect_stdout(sys.stderr) if json else nullcontext():  # notes on the data are no JSON
         with preparing("loading PyTorch"):
             from seq2seq_suite.experiments import verbs

@@ -27,25 +27,35 @@ def tasks() -> None:
 
     print_text("Presets for `run`, with the limit on training time where one is set.")
     presets: dict[str, list[tuple[str, str, str]]] = {
-        "On embedded data": [], "On real data, from the folder that data.path names or from the Hub": []}
+        "On embedded data": [],
+        "On real data, from the folder that data.path names or from the Hub": [],
+    }
     for path in sorted(PRESETS.glob("*.yaml")):
         given = parse(path)
         minutes = given["training"].get("max_minutes")
         presets[list(presets)[not _embedded(given)]].append(
-            (path.stem, f"{math.ceil(minutes)} min" if minutes else "", title(path)))
+            (path.stem, f"{math.ceil(minutes)} min" if minutes else "", title(path))
+        )
     for heading, rows in presets.items():
         print(f"{heading}:")
         print_table((), rows)
         print()
     print("Studies, for `sweep`:")
-    print_table((), [(path.stem, "\n".join(textwrap.wrap(parse(path)["question"], 64)))
-                     for path in sorted(PRESETS.glob("studies/*.yaml"))])
+    print_table(
+        (),
+        [
+            (path.stem, "\n".join(textwrap.wrap(parse(path)["question"], 64)))
+            for path in sorted(PRESETS.glob("studies/*.yaml"))
+        ],
+    )
 
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A preset, as `tasks` lists it.")],
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", show_default=False, help=(
-        "Where to write, as .yaml; by default NAME.yaml."))] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", show_default=False, help=("Where to write, as .yaml; by default NAME.yaml.")),
+    ] = None,
 ) -> None:
     """Copy a preset to edit it. An existing file is kept.
 
@@ -59,8 +69,12 @@ def init(
 
     source = preset(name)
     if source is None:
-        raise ConfigError(f"there is no preset {name!r}", file=COMMAND_LINE, expected="the name of a preset",
-                          remedy="`python -m seq2seq_suite tasks` lists them")
+        raise ConfigError(
+            f"there is no preset {name!r}",
+            file=COMMAND_LINE,
+            expected="the name of a preset",
+            remedy="`python -m seq2seq_suite tasks` lists them",
+        )
     target = file or Path(source.name)
     if target.suffix not in (".yaml", ".yml"):
         target = target.with_name(f"{target.name}.yaml")
@@ -71,8 +85,12 @@ def init(
             text = re.sub(rf"(suite (?:run|check|sweep)) {source.stem}(?=\s)", rf"\1 {target}", text)
             copy.write(text.replace("$schema=schema.json", f"$schema={SCHEMA.as_uri()}", 1))
     except FileExistsError:
-        raise ConfigError("already exists", file=str(target), expected="a new name",
-                          remedy=f"python -m seq2seq_suite init {name} OTHER.yaml") from None
+        raise ConfigError(
+            "already exists",
+            file=str(target),
+            expected="a new name",
+            remedy=f"python -m seq2seq_suite init {name} OTHER.yaml",
+        ) from None
     print(f"{target} is a copy of the preset {source.stem}: edit it, then `{PROGRAM} {verb} {target}`")
 
 

@@ -20,11 +20,21 @@ from seq2seq_suite.terminal.tables import print_summary, print_table
 
 def run(
     yaml: Yaml,
-    overrides: Annotated[list[str] | None, typer.Argument(
-        metavar="KEY=VALUE", show_default=False, autocompletion=experiments_and_keys,
-        help="Changes to the configuration, such as search.beam_size=4.")] = None,
-    output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
-        "Where to write; by default runs/<name of the YAML file>."))] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            show_default=False,
+            autocompletion=experiments_and_keys,
+            help="Changes to the configuration, such as search.beam_size=4.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", show_default=False, help=("Where to write; by default runs/<name of the YAML file>.")
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the directory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only; log.txt has all messages.")] = False,
@@ -66,8 +76,11 @@ def run(
                 print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])
             place = shlex.quote(str(directory))
             task = "".join(f" --task {name}" for name in [*config.tasks][:1])
-            print(f"the run is in {directory}\n  report: {directory / 'report.html'}\n"
-                  f"  next:   {PROGRAM} predict {place}{task}", flush=True)
+            print(
+                f"the run is in {directory}\n  report: {directory / 'report.html'}\n"
+                f"  next:   {PROGRAM} predict {place}{task}",
+                flush=True,
+            )
         if len(paths) > 1 and distributed.ranks().is_first:
             print()
             with trusting(any(config.code for config in configs)):  # copied into the runs

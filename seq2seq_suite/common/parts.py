@@ -69,33 +69,65 @@ class Activation(Part):
 
 _MODEL, _TORCH = "seq2seq_suite.model", "torch.nn.functional"
 _NO_ROW_OF_ITS_OWN = Refusal(
-    "encoder", ("none",), "counts positions from the beginning of a batch's rows: the target directly follows each "
-    "source, and the sources of a batch differ in length", "backbone.positions=sinusoidal")
+    "encoder",
+    ("none",),
+    "counts positions from the beginning of a batch's rows: the target directly follows each "
+    "source, and the sources of a batch differ in length",
+    "backbone.positions=sinusoidal",
+)
 
-NORMS = {"layer": Part(f"{_MODEL}.norms.LayerNorm", compiled=True),
-         "rms": Part(f"{_MODEL}.norms.RMSNorm", compiled=True),
-         "power": Part(f"{_MODEL}.variants.power_norm.PowerNorm")}
-RESIDUALS = {"pre": Part(f"{_MODEL}.layers.TransformerLayer", compiled=True),
-             "post": Part(f"{_MODEL}.layers.PostNormLayer", compiled=True)}
+NORMS = {
+    "layer": Part(f"{_MODEL}.norms.LayerNorm", compiled=True),
+    "rms": Part(f"{_MODEL}.norms.RMSNorm", compiled=True),
+    "power": Part(f"{_MODEL}.variants.power_norm.PowerNorm"),
+}
+RESIDUALS = {
+    "pre": Part(f"{_MODEL}.layers.TransformerLayer", compiled=True),
+    "post": Part(f"{_MODEL}.layers.PostNormLayer", compiled=True),
+}
 POSITIONS = {
     "sinusoidal": Positions(f"{_MODEL}.positions.SinusoidalPositions", compiled=True),
     "learned": Positions(f"{_MODEL}.positions.LearnedPositions", compiled=True),
-    "rotary": Positions(f"{_MODEL}.positions.RotaryPositions", compiled=True, inside=True, even_heads=True, refuses=(
-        _NO_ROW_OF_ITS_OWN, Refusal("attention_score", ("additive",), "encodes distances in the product of queries "
-                                    "and keys, but backbone.attention_score additive has no product",
-                                    "backbone.positions=sinusoidal"))),
-    "alibi": Positions(f"{_MODEL}.variants.alibi.AlibiPositions", inside=True, bounded=False,
-                       refuses=(_NO_ROW_OF_ITS_OWN,)),
-    "none": Positions(f"{_MODEL}.positions.NoPositions", compiled=True, bounded=False)}
-ACTIVATIONS = {"relu": Activation(f"{_TORCH}.relu", compiled=True), "gelu": Activation(f"{_TORCH}.gelu", compiled=True),
-               "swiglu": Activation(f"{_TORCH}.silu", compiled=True, gated=True)}
+    "rotary": Positions(
+        f"{_MODEL}.positions.RotaryPositions",
+        compiled=True,
+        inside=True,
+        even_heads=True,
+        refuses=(
+            _NO_ROW_OF_ITS_OWN,
+            Refusal(
+                "attention_score",
+                ("additive",),
+                "encodes distances in the product of queries "
+                "and keys, but backbone.attention_score additive has no product",
+                "backbone.positions=sinusoidal",
+            ),
+        ),
+    ),
+    "alibi": Positions(
+        f"{_MODEL}.variants.alibi.AlibiPositions", inside=True, bounded=False, refuses=(_NO_ROW_OF_ITS_OWN,)
+    ),
+    "none": Positions(f"{_MODEL}.positions.NoPositions", compiled=True, bounded=False),
+}
+ACTIVATIONS = {
+    "relu": Activation(f"{_TORCH}.relu", compiled=True),
+    "gelu": Activation(f"{_TORCH}.gelu", compiled=True),
+    "swiglu": Activation(f"{_TORCH}.silu", compiled=True, gated=True),
+}
 FEED_FORWARDS = {"dense": Part(f"{_MODEL}.layers.FeedForward", compiled=True)}
-ATTENTIONS = {"dot": Part(f"{_MODEL}.attention.MultiHeadAttention", compiled=True),
-              "additive": Part(f"{_MODEL}.variants.additive.AdditiveMultiHeadAttention")}
+ATTENTIONS = {
+    "dot": Part(f"{_MODEL}.attention.MultiHeadAttention", compiled=True),
+    "additive": Part(f"{_MODEL}.variants.additive.AdditiveMultiHeadAttention"),
+}
 # The keys of `backbone` that choose a part.
 TABLES: Mapping[str, Mapping[str, Part]] = {
-    "norm": NORMS, "norm_placement": RESIDUALS, "positions": POSITIONS, "activation": ACTIVATIONS,
-    "feed_forward": FEED_FORWARDS, "attention_score": ATTENTIONS}
+    "norm": NORMS,
+    "norm_placement": RESIDUALS,
+    "positions": POSITIONS,
+    "activation": ACTIVATIONS,
+    "feed_forward": FEED_FORWARDS,
+    "attention_score": ATTENTIONS,
+}
 
 _Row = TypeVar("_Row", bound=Part)
 

@@ -13,8 +13,10 @@ BLANKS = " \t\r\n"  # what separates tokens; other spaces, such as U+00A0 and U+
 _TOKEN = regex.compile(f"[^{BLANKS}]+")
 # Patterns of `regex`, version 1. Scripts without blanks between words: Chinese, Japanese, Tibetan, and those of South
 # East Asia that Unicode's line breaking leaves to dictionaries (Thai, Lao, Khmer, Burmese, ...).
-UNSPACED = (r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}"
-            r"\p{Tibetan}\p{LB=SA}]")
+UNSPACED = (
+    r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}"
+    r"\p{Tibetan}\p{LB=SA}]"
+)
 SIGN = rf"(?={UNSPACED})\X"  # one of these with its marks
 LETTER = rf"[[\p{{L}}\p{{N}}\p{{M}}_\u00ad\u200c\u200d]--{UNSPACED}]"  # of a word, with marks and joiners
 OTHER = r"(?![\s\x1c-\x1f])\X"  # what people see as one sign, such as an emoji of several code points

@@ -37,8 +37,11 @@ class Tree:
         """The tags over the words, from left to right; bare words appear as tags labelled `XX`."""
         if self.is_preterminal():
             return [self]
-        return [leaf for child in self.children
-                for leaf in ([Tree("XX", (child,))] if isinstance(child, str) else child.preterminals())]
+        return [
+            leaf
+            for child in self.children
+            for leaf in ([Tree("XX", (child,))] if isinstance(child, str) else child.preterminals())
+        ]
 
     def words(self) -> list[str]:
         """The words, from left to right."""
@@ -110,18 +113,33 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
             if not stack:
                 start = line
             if len(stack) == DEEPEST:
-                raise DataError(f"brackets nested deeper than {DEEPEST}", file=file, line=line,
-                                expected=f"at most {DEEPEST} around a word", remedy="flatten the tree, or remove it")
+                raise DataError(
+                    f"brackets nested deeper than {DEEPEST}",
+                    file=file,
+                    line=line,
+                    expected=f"at most {DEEPEST} around a word",
+                    remedy="flatten the tree, or remove it",
+                )
             stack.append(("", []))
             expecting_label = True
         elif token == ")":
             if not stack:
-                raise DataError("a closing bracket without its opening one", file=file, line=line,
-                                expected="(LABEL child ...)", remedy="remove the bracket or complete the tree")
+                raise DataError(
+                    "a closing bracket without its opening one",
+                    file=file,
+                    line=line,
+                    expected="(LABEL child ...)",
+                    remedy="remove the bracket or complete the tree",
+                )
             label, children = stack.pop()
             if not children:
-                raise DataError(f"the node '({truncate(label)})' has no children", file=file, line=line,
-                                expected="a word or a node after the label", remedy="remove the node or give it a word")
+                raise DataError(
+                    f"the node '({truncate(label)})' has no children",
+                    file=file,
+                    line=line,
+                    expected="a word or a node after the label",
+                    remedy="remove the node or give it a word",
+                )
             expecting_label = False
             node = Tree(label, tuple(children))
             if stack:
@@ -129,17 +147,26 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
             else:
                 yield start, node
         elif not stack:
-            raise DataError(f"'{truncate(token)}' is outside a tree", file=file, line=line,
-                            expected="(LABEL child ...)",
-                            remedy="put one bracketed tree after another and nothing between them")
+            raise DataError(
+                f"'{truncate(token)}' is outside a tree",
+                file=file,
+                line=line,
+                expected="(LABEL child ...)",
+                remedy="put one bracketed tree after another and nothing between them",
+            )
         elif expecting_label:
             stack[-1] = (token, stack[-1][1])
             expecting_label = False
         else:
             stack[-1][1].append(token)
     if stack:
-        raise DataError(f"the tree is cut short: {len(stack)} brackets are still open", file=file, line=start,
-                        expected="as many ')' as '('", remedy="complete the tree that begins on this line")
+        raise DataError(
+            f"the tree is cut short: {len(stack)} brackets are still open",
+            file=file,
+            line=start,
+            expected="as many ')' as '('",
+            remedy="complete the tree that begins on this line",
+        )
 
 
 def too_deep(tree: Tree) -> bool:

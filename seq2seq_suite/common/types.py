@@ -68,8 +68,10 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """Move to a device; index lists are computed before, to avoid a device synchronisation."""
         moved = self._map(lambda tensor: to_device(tensor, device))
-        found = {"loss_positions": self.loss_positions,
-                 **({"source_positions": self.source_positions} if "source_positions" in vars(self) else {})}
+        found = {
+            "loss_positions": self.loss_positions,
+            **({"source_positions": self.source_positions} if "source_positions" in vars(self) else {}),
+        }
         vars(moved).update({name: to_device(tensor, device) for name, tensor in found.items()})
         return moved
 
@@ -80,8 +82,11 @@ class Batch:
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         names = ("source", "source_mask", "target", "target_mask", "given")
-        return replace(self, **{name: change(getattr(self, name)) for name in names},
-                       auxiliary={name: change(tensor) for name, tensor in self.auxiliary.items()})
+        return replace(
+            self,
+            **{name: change(getattr(self, name)) for name in names},
+            auxiliary={name: change(tensor) for name, tensor in self.auxiliary.items()},
+        )
 
 
 def places(mask: Tensor) -> Tensor:
@@ -180,7 +185,6 @@ class Hypothesis:
     score: float
     complete: bool = True
     details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
 
 
 class Constraint(Protocol[State]):

@@ -55,13 +55,22 @@ def require_trust(reference: str, *, key: str, file: str = "", line: int = 0) ->
         file, line: where it does, for the message.
     """
     if not trusts(reference):
-        raise ConfigError(f"{key}: {reference} is code, which is not trusted", file=file, line=line,
-                          expected="what the suite has itself, or code that you trust",
-                          remedy="read it, then add --trust-code (in Python: trust_code=True)")
+        raise ConfigError(
+            f"{key}: {reference} is code, which is not trusted",
+            file=file,
+            line=line,
+            expected="what the suite has itself, or code that you trust",
+            remedy="read it, then add --trust-code (in Python: trust_code=True)",
+        )
     path, _, name = reference.rpartition(":")
     if not Path(path).is_file():
-        raise ConfigError(f"{key}: there is no file {path or name}", file=file, line=line, expected="FILE.py:NAME",
-                          remedy="give the path relative to the YAML file that names it")
+        raise ConfigError(
+            f"{key}: there is no file {path or name}",
+            file=file,
+            line=line,
+            expected="FILE.py:NAME",
+            remedy="give the path relative to the YAML file that names it",
+        )
 
 
 def is_code(reference: Any) -> TypeGuard[str]:
@@ -89,8 +98,11 @@ def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any, An
                 yield (*keys, *sections, key), section, key
             elif isinstance(named, list | tuple):
                 section[key] = named = list(named)
-                yield from (((*keys, *sections, key, str(place)), named, place)
-                            for place, one in enumerate(named) if is_code(one))
+                yield from (
+                    ((*keys, *sections, key, str(place)), named, place)
+                    for place, one in enumerate(named)
+                    if is_code(one)
+                )
     for name in ("backbone", "components"):
         section = given[name] if isinstance(given.get(name), dict) else {}
         yield from (((name, key), section, key) for key, one in list(section.items()) if is_code(one))
@@ -121,19 +133,27 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything
-        raise ConfigError(f"{key}: the code fails: {type(error).__name__}: {error}", file=file,
-                          line=line_of(error, path), remedy=f"try it with: python {file}") from error
+        raise ConfigError(
+            f"{key}: the code fails: {type(error).__name__}: {error}",
+            file=file,
+            line=line_of(error, path),
+            remedy=f"try it with: python {file}",
+        ) from error
     found = getattr(module, name, None)
     if not callable(found):
         there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise ConfigError(f"{key}: it has no function or class {name}", file=file,
-                          expected=f"one of {', '.join(there)}" if there else "a function or class")
+        raise ConfigError(
+            f"{key}: it has no function or class {name}",
+            file=file,
+            expected=f"one of {', '.join(there)}" if there else "a function or class",
+        )
     return found
 
 
 @contextmanager
-def blaming(reference: str, *, key: str, expected: str,
-            kinds: type[Exception] | tuple[type[Exception], ...] = Exception) -> Iterator[None]:
+def blaming(
+    reference: str, *, key: str, expected: str, kinds: type[Exception] | tuple[type[Exception], ...] = Exception
+) -> Iterator[None]:
     """Raises as a ConfigError, with the line, what the code raises within the block.
 
     Args:
@@ -148,8 +168,12 @@ def blaming(reference: str, *, key: str, expected: str,
     except UserError:
         raise
     except kinds as error:
-        raise ConfigError(f"{key}: {name} fails: {type(error).__name__}: {error}", file=file,
-                          line=line_of(error, file), expected=expected) from error
+        raise ConfigError(
+            f"{key}: {name} fails: {type(error).__name__}: {error}",
+            file=file,
+            line=line_of(error, file),
+            expected=expected,
+        ) from error
 
 
 @lru_cache
@@ -188,8 +212,11 @@ def beside_of(path: Path) -> list[Path]:
         except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else (
-                [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else [])
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else ([node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else [])
+            )
             for name in names:
                 top = path.parent / name.partition(".")[0]
                 files = sorted(top.rglob("*.py")) if (top / "__init__.py").is_file() else [top.with_suffix(".py")]

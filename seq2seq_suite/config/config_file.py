@@ -75,8 +75,9 @@ def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False, own
     places: dict[Keys, Place] = {}
     given = parse(path, places, of_run=of_run)
     if is_study(given):
-        raise ConfigError("this is a study", file=str(path), expected="an experiment",
-                          remedy=f"python -m seq2seq_suite sweep {path}")
+        raise ConfigError(
+            "this is a study", file=str(path), expected="an experiment", remedy=f"python -m seq2seq_suite sweep {path}"
+        )
     return _checked(given, overrides, places=places, file=str(path), own=own)
 
 
@@ -116,13 +117,18 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
     """
     found = _checked({"task": task}, overrides, places={}, file=COMMAND_LINE)
     if found.task != task:
-        raise ConfigError(f"task={truncate(found.task)}, but the task is {truncate(task)}", file=COMMAND_LINE,
-                          expected="changes to its options", remedy=f"leave task={truncate(found.task)} out")
+        raise ConfigError(
+            f"task={truncate(found.task)}, but the task is {truncate(task)}",
+            file=COMMAND_LINE,
+            expected="changes to its options",
+            remedy=f"leave task={truncate(found.task)} out",
+        )
     return found
 
 
-def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str,
-             own: bool = False) -> Config:
+def _checked(
+    given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str, own: bool = False
+) -> Config:
     for override in overrides:
         _apply(override, given, places)
     by_run = _FORMAT in places
@@ -140,8 +146,9 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 
 def code_of(path: Path) -> dict[str, str]:
     """The code that a run's file names, which is not run: dotted key -> `FILE.py:NAME` with an absolute path."""
-    return {".".join(keys): absolute(section[at], path.parent)
-            for keys, section, at in named_code(parse(path, of_run=True))}
+    return {
+        ".".join(keys): absolute(section[at], path.parent) for keys, section, at in named_code(parse(path, of_run=True))
+    }
 
 
 def _validated(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> Config:
@@ -212,8 +219,11 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict) and (
-                "kind" not in value or old.get("kind", value["kind"]) == value["kind"]):
+        if (
+            isinstance(old, dict)
+            and isinstance(value, dict)
+            and ("kind" not in value or old.get("kind", value["kind"]) == value["kind"])
+        ):
             value = _merged(old, value)
         merged[key] = value
     return merged
@@ -225,8 +235,10 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     >>> as_overrides({"a": (1, "b"), "c": 0.5, "d": True, "e": "3e-4", "f": "no"})
     ['a=[1, b]', 'c=0.5', 'd=true', "e='3e-4'", "f='no'"]
     """
-    return [f"{key}={yaml.dump(value, Dumper=Dumper, default_flow_style=True, width=10**6).split(chr(10))[0]}"
-            for key, value in settings.items()]
+    return [
+        f"{key}={yaml.dump(value, Dumper=Dumper, default_flow_style=True, width=10**6).split(chr(10))[0]}"
+        for key, value in settings.items()
+    ]
 
 
 def is_override(argument: str) -> bool:
@@ -277,13 +289,17 @@ def _nearest_file(path: Path) -> str:
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Apply an override to `given`."""
     if not is_override(override):
-        raise ConfigError(truncate(override), file=COMMAND_LINE, expected="key.sub=value",
-                          remedy="for example training.learning_rate=3e-4")
+        raise ConfigError(
+            truncate(override),
+            file=COMMAND_LINE,
+            expected="key.sub=value",
+            remedy="for example training.learning_rate=3e-4",
+        )
     from seq2seq_suite.config.messages import sections_at
 
     dotted, _, text = override.partition("=")
     keys = tuple(dotted.split("."))
-    for known in [known for known in places if known[:len(keys)] == keys]:
+    for known in [known for known in places if known[: len(keys)] == keys]:
         del places[known]
     value: Any = text
     if text.strip():
@@ -291,8 +307,12 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
             node = yaml.compose(text, Loader=Loader)
         except yaml.YAMLError:
             remedy = f"put the value in quotes twice: '{truncate(dotted)}=\"{truncate(text)}\"'"
-            raise ConfigError(f"{truncate(override)}: the value is not YAML", file=COMMAND_LINE,
-                              expected="key.sub=value", remedy=remedy) from None
+            raise ConfigError(
+                f"{truncate(override)}: the value is not YAML",
+                file=COMMAND_LINE,
+                expected="key.sub=value",
+                remedy=remedy,
+            ) from None
         except RecursionError:
             raise too_deep(keys, COMMAND_LINE, 0) from None
         if node is not None:  # None: nothing but a comment, such as #1, which we take as text
@@ -302,8 +322,12 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
     for depth, key in enumerate(keys[:-1], 1):
         inner = section.setdefault(key, {})
         if not isinstance(inner, dict) and not sections_at(keys[:depth], given):
-            raise ConfigError(f"{truncate(override)}: {truncate('.'.join(keys[:depth]))} is no section",
-                              file=COMMAND_LINE, expected="key.sub=value", remedy="remove the part after it")
+            raise ConfigError(
+                f"{truncate(override)}: {truncate('.'.join(keys[:depth]))} is no section",
+                file=COMMAND_LINE,
+                expected="key.sub=value",
+                remedy="remove the part after it",
+            )
         if not isinstance(inner, dict):
             return  # the file holds a value where a section belongs: reported as the file's error
         section = inner
@@ -312,13 +336,15 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         _drop_foreign(section, keys[:-1], given, places)
 
 
-def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places: dict[Keys, Place], *, file: str
-               ) -> bool:
+def _leave_out(
+    found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places: dict[Keys, Place], *, file: str
+) -> bool:
     """Drop keys that have no effect because of a later setting; whether there were any.
 
     If an override chooses another kind of decoder, the file's `search.beam_size` is dropped, not refused. A joint run's
     own file is later than the files that it includes.
     """
+
     def rank(place: Place) -> int:
         return 2 if place.text else int(place.file == file)
 
@@ -340,8 +366,11 @@ def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], pl
     """Drop the keys that the section's new kind does not have, so that an override can change the kind alone."""
     from seq2seq_suite.config.messages import sections_at
 
-    chosen = [found for found in sections_at(keys, given)
-              if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)]
+    chosen = [
+        found
+        for found in sections_at(keys, given)
+        if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)
+    ]
     for key in [key for key in section if chosen and key not in chosen[0].model_fields]:
         del section[key]
         places.pop((*keys, key), None)

@@ -19,19 +19,43 @@ from seq2seq_suite.options.section import LARGEST, LEAST
 
 # What other toolkits call a key -> what it is called here, where the names are not alike.
 ALIASES = {
-    "lr": "learning_rate", "attention_heads": "num_heads", "d_model": "width", "hidden_size": "width", "dim": "width",
-    "embed_dim": "width", "d_ff": "feed_forward_width", "ffn_dim": "feed_forward_width",
-    "ff_size": "feed_forward_width", "train_steps": "max_updates", "steps": "max_updates",
-    "gradient_accumulation_steps": "accumulate", "update_freq": "accumulate", "max_grad_norm": "clip_norm",
-    "num_beams": "beam_size", "n_best": "num_hypotheses", "alpha": "length_penalty", "do_sample": "sampling",
-    "eval_steps": "validate_every", "valid_steps": "validate_every", "logging_steps": "log_every",
-    "early_stopping": "patience", "type": "kind", "optimizer_schedule": "schedule", "dataset": "path",
-    "fp16": "precision", "dtype": "precision", "random_seed": "seed", "model": "backbone", "decoding": "search",
+    "lr": "learning_rate",
+    "attention_heads": "num_heads",
+    "d_model": "width",
+    "hidden_size": "width",
+    "dim": "width",
+    "embed_dim": "width",
+    "d_ff": "feed_forward_width",
+    "ffn_dim": "feed_forward_width",
+    "ff_size": "feed_forward_width",
+    "train_steps": "max_updates",
+    "steps": "max_updates",
+    "gradient_accumulation_steps": "accumulate",
+    "update_freq": "accumulate",
+    "max_grad_norm": "clip_norm",
+    "num_beams": "beam_size",
+    "n_best": "num_hypotheses",
+    "alpha": "length_penalty",
+    "do_sample": "sampling",
+    "eval_steps": "validate_every",
+    "valid_steps": "validate_every",
+    "logging_steps": "log_every",
+    "early_stopping": "patience",
+    "type": "kind",
+    "optimizer_schedule": "schedule",
+    "dataset": "path",
+    "fp16": "precision",
+    "dtype": "precision",
+    "random_seed": "seed",
+    "model": "backbone",
+    "decoding": "search",
     "generation": "search",
 }
 
-def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Keys, Place],
-            file: str) -> list[ConfigError]:
+
+def explain(
+    error: ValidationError, given: dict[str, Any], *, places: Mapping[Keys, Place], file: str
+) -> list[ConfigError]:
     """The errors of a rejected configuration, in the order of the file, those of the command line last.
 
     Args:
@@ -44,8 +68,11 @@ def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Ke
     # If a section itself is wrong, its missing keys need no error of their own.
     wrong = {keys[:-1] for keys, item in items if item["type"] != "missing"}
     items = [(keys, item) for keys, item in items if item["type"] != "missing" or keys[:-1] not in wrong]
-    unused = {(*keys, finding.key): _without_effect(keys, finding, places, file) for keys, item in items
-              for finding in reversed(findings_of(item))}
+    unused = {
+        (*keys, finding.key): _without_effect(keys, finding, places, file)
+        for keys, item in items
+        for finding in reversed(findings_of(item))
+    }
     found = list(reversed(unused.values()))
     found += [_explain(keys, item, given, places, file) for keys, item in items if not findings_of(item)]
     return sorted(found, key=lambda one: (one.file == COMMAND_LINE, one.line))
@@ -53,8 +80,12 @@ def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Ke
 
 def without_effect(error: ValidationError, given: dict[str, Any]) -> list[tuple[Keys, Keys]]:
     """The keys without effect, and for each the key that makes it so."""
-    return [((*at, *finding.key.split(".")), (*at, *finding.by.split("."))) for item in error.errors()
-            for at in [_keys(item["loc"], given)] for finding in findings_of(item)]
+    return [
+        ((*at, *finding.key.split(".")), (*at, *finding.by.split(".")))
+        for item in error.errors()
+        for at in [_keys(item["loc"], given)]
+        for finding in findings_of(item)
+    ]
 
 
 def findings_of(item: Any) -> list[Finding]:
@@ -129,8 +160,14 @@ def _explain(keys: Keys, item: Any, given: dict[str, Any], places: Mapping[Keys,
     if item["type"] == "union_tag_invalid":
         value, dotted, keys = value.get("kind"), f"{dotted}.kind", (*keys, "kind")
         kinds = expected.removeprefix("a section with kind one of ")
-        return _at(f"got {show(value)}", _find(places, [keys]), file, key=dotted, expected=f"one of {kinds}",
-                   remedy=_nearest(value, kinds.split(", ")))
+        return _at(
+            f"got {show(value)}",
+            _find(places, [keys]),
+            file,
+            key=dotted,
+            expected=f"one of {kinds}",
+            remedy=_nearest(value, kinds.split(", ")),
+        )
     return _at(f"got {show(value)}", place, file, key=dotted, expected=expected, remedy=_remedy(value, field, sections))
 
 
@@ -143,8 +180,9 @@ def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, re
     if place is not None and place.text:
         return ConfigError(f"{truncate(place.text)}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
     got = f"{key}: {got}" if key else got
-    return ConfigError(got, file=place.file if place else file, line=place.line if place else 0,
-                       expected=expected, remedy=remedy)
+    return ConfigError(
+        got, file=place.file if place else file, line=place.line if place else 0, expected=expected, remedy=remedy
+    )
 
 
 def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
@@ -191,8 +229,12 @@ def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tupl
     if alias in known:
         return f"unknown key, did you mean {prefix}{alias}?", ""
     whole = sections[0] if sections and issubclass(sections[0], Config) else Config
-    elsewhere = [f"{name}.{alias}" for name, field in whole.model_fields.items() for section in
-                 variants(field.annotation) if alias in section.model_fields]
+    elsewhere = [
+        f"{name}.{alias}"
+        for name, field in whole.model_fields.items()
+        for section in variants(field.annotation)
+        if alias in section.model_fields
+    ]
     elsewhere += [alias] if alias in whole.model_fields else []
     if whole in sections and keys[-1] in of_any_task().model_fields:
         own = " and ".join(whole.own_sections)
@@ -219,17 +261,33 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
     if get_origin(field.annotation) is Literal:
         choices = [str(choice) for choice in get_args(field.annotation)]
         return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping",
-             tuple: "a list, such as [a, b]"}
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        dict: "a mapping",
+        tuple: "a list, such as [a, b]",
+    }
     if any(getattr(one, "pattern", None) for one in field.metadata):
         return "FILE.py:NAME, such as mine.py:forbid"
     base = words.get(get_origin(field.annotation) or field.annotation, "another value")
     if get_origin(field.annotation) is tuple and Ellipsis not in get_args(field.annotation):
         base = f"a list of {len(get_args(field.annotation))}, such as [a, b]"
-    signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most", "multiple_of": "a multiple of",
-             "min_length": "no shorter than"}
-    found = [f"{word} {bound:{',' if isinstance(bound, int) else 'g'}}" for sign, word in signs.items()
-             for one in field.metadata if (bound := getattr(one, sign, LARGEST)) not in (None, LARGEST)]
+    signs = {
+        "gt": "above",
+        "ge": "of at least",
+        "lt": "below",
+        "le": "of at most",
+        "multiple_of": "a multiple of",
+        "min_length": "no shorter than",
+    }
+    found = [
+        f"{word} {bound:{',' if isinstance(bound, int) else 'g'}}"
+        for sign, word in signs.items()
+        for one in field.metadata
+        if (bound := getattr(one, sign, LARGEST)) not in (None, LARGEST)
+    ]
     return f"{base} {' and '.join(found)}".rstrip()
 
 

@@ -135,9 +135,15 @@ class Config(Section):
         if not isinstance(given, dict) or not isinstance(given.get("tasks"), dict):
             return given
         shared = {key: given[key] for key in SHARED if key in given}
-        return {**given, "tasks": {
-            name: {**{key: value for key, value in part.items() if key not in SHARED}, **_fitted(shared, part)}
-            if isinstance(part, dict) else part for name, part in given["tasks"].items()}}
+        return {
+            **given,
+            "tasks": {
+                name: {**{key: value for key, value in part.items() if key not in SHARED}, **_fitted(shared, part)}
+                if isinstance(part, dict)
+                else part
+                for name, part in given["tasks"].items()
+            },
+        }
 
     @model_validator(mode="before")
     @classmethod
@@ -159,12 +165,15 @@ class Config(Section):
 
     def _check_names(self) -> None:
         if not is_format(self.data.format):
-            raise ValueError(f"data.format {truncate(self.data.format)}: choose one of "
-                             f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME")
+            raise ValueError(
+                f"data.format {truncate(self.data.format)}: choose one of "
+                f"{one_of(tuple(name[1:] for name in READERS))}, or give FILE.py:NAME"
+            )
         for slot in self.components:
             if slot not in SLOTS:
-                raise ValueError(f"components.{truncate(slot)}: there is no such slot: choose one of "
-                                 f"{', '.join(SLOTS)}")
+                raise ValueError(
+                    f"components.{truncate(slot)}: there is no such slot: choose one of {', '.join(SLOTS)}"
+                )
 
     def _check_tasks(self) -> None:
         if (self.task == "multitask") != bool(self.tasks):
@@ -175,34 +184,42 @@ class Config(Section):
             raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
         for name, part in self.tasks.items():
             if part.task in ("multitask", "language_model") or not name.isidentifier():
-                raise ValueError(f"tasks.{truncate(name)} has task {part.task}: a joint run needs tasks with a source "
-                                 "and names of letters, digits and _")
+                raise ValueError(
+                    f"tasks.{truncate(name)} has task {part.task}: a joint run needs tasks with a source "
+                    "and names of letters, digits and _"
+                )
 
     def _check_shards(self) -> None:
         backbone, training = self.backbone, self.training
         # A pointer is weighed by a single number, which cannot be divided.
         points = self.task == "multilabel" and getattr(self.options, "pointer", False)
         without = optimizer_of(training.optimizer).without
-        for key, value, wrong in (("training.optimizer", training.optimizer, "training.shard" in without),
-                                  ("multilabel.pointer", "true", points),
-                                  ("task", "multitask", self.task == "multitask"),
-                                  ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
-                                  ("backbone.decoder", "rnn", backbone.decoder == "rnn")):
+        for key, value, wrong in (
+            ("training.optimizer", training.optimizer, "training.shard" in without),
+            ("multilabel.pointer", "true", points),
+            ("task", "multitask", self.task == "multitask"),
+            ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
+            ("backbone.decoder", "rnn", backbone.decoder == "rnn"),
+        ):
             if training.shard and wrong:
-                raise ValueError(f"training.shard does not go with {key} {value}: set it to false or choose another "
-                                 f"{key}")
+                raise ValueError(
+                    f"training.shard does not go with {key} {value}: set it to false or choose another {key}"
+                )
 
     def _check_strategy(self) -> None:
         kind = self.strategy.kind
         if self.target not in targets_of(kind):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
-            raise ValueError(f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
-                             f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}")
+            raise ValueError(
+                f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
+                f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}"
+            )
         for need in self.strategy.needs:
             value = reduce(getattr, need.key.split("."), self)
             if not need.suits(value):
-                raise ValueError(f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set "
-                                 f"{need.remedy}")
+                raise ValueError(
+                    f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set {need.remedy}"
+                )
         self.strategy.check(self)
         self.options.check(self)
 
@@ -217,7 +234,8 @@ class Config(Section):
             f"an output may be {longest} symbols long{behind} (search.max_length_factor * data.max_length + "
             "search.max_length_extra)": longest + read,
             f"a source may have {sources} positions (data.max_length)": sources,
-            f"the decoder may have {decoded} positions (strategy.factor * the source's length)": decoded}
+            f"the decoder may have {decoded} positions (strategy.factor * the source's length)": decoded,
+        }
         for what, positions in needed.items():
             if positions > self.backbone.max_positions:
                 raise ValueError(f"{what}, but backbone.max_positions is {self.backbone.max_positions}")

@@ -56,19 +56,45 @@ def _reads_other(views: tuple[str, ...], config: Config) -> bool:
 
 
 _USES = (
-    Use(("search.constraint",), "task", "a task with structured output, such as parsing, multilabel or tagging",
-        lambda task: False, lambda config: not config.options.constrained),
-    Use(_OF_FREE_TEXT, "task", "a task that writes free text, such as translation or asr",
-        lambda task: False, lambda config: config.options.constrained),
-    Use((*_OF_FREE_TEXT, "search.sampling", "search.compile", "search.processors"), "search.ctc_weight",
-        "below 1; at 1 the CTC head decodes alone", lambda weight: weight < 1.0),
+    Use(
+        ("search.constraint",),
+        "task",
+        "a task with structured output, such as parsing, multilabel or tagging",
+        lambda task: False,
+        lambda config: not config.options.constrained,
+    ),
+    Use(
+        _OF_FREE_TEXT,
+        "task",
+        "a task that writes free text, such as translation or asr",
+        lambda task: False,
+        lambda config: config.options.constrained,
+    ),
+    Use(
+        (*_OF_FREE_TEXT, "search.sampling", "search.compile", "search.processors"),
+        "search.ctc_weight",
+        "below 1; at 1 the CTC head decodes alone",
+        lambda weight: weight < 1.0,
+    ),
     among(("data.size", "miniworld.world"), "data.path", "miniworld"),
     *(among((f"miniworld.{knob}",), "miniworld.world", "rich") for knob in KNOBS),
-    *(Use((f"miniworld.{knob}",), "task", f"a task with the embedded {one_of(views)}", lambda task: False,
-          partial(_reads_other, views)) for knob, views in KNOBS.items()),
+    *(
+        Use(
+            (f"miniworld.{knob}",),
+            "task",
+            f"a task with the embedded {one_of(views)}",
+            lambda task: False,
+            partial(_reads_other, views),
+        )
+        for knob, views in KNOBS.items()
+    ),
     Use(("miniworld.cognates",), "miniworld.words", "above 0", bool),
-    Use(("miniworld.ambiguity_skew", "miniworld.ambiguity_scope", "miniworld.ambiguity_named"), "miniworld.ambiguity",
-        "above 1", lambda ways: ways > 1),
+    Use(
+        ("miniworld.ambiguity_skew", "miniworld.ambiguity_scope", "miniworld.ambiguity_named"),
+        "miniworld.ambiguity",
+        "above 1",
+        lambda ways: ways > 1,
+    ),
     Use(("data.format",), "data.path", "other than miniworld", "miniworld".__ne__),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
@@ -76,8 +102,13 @@ _USES = (
     Use(("search.drafter",), "search.sampling", "false", lambda sampling: not sampling),
     Use(("search.drafter",), "search.ctc_weight", "0", lambda weight: weight == 0.0),
     Use(("search.drafter",), "backbone.decoder", "transformer", "transformer".__eq__),
-    Use(("search.drafter",), "strategy.ctc_weight", "above 0, so that there is a CTC head", lambda weight: weight > 0.0,
-        lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
+    Use(
+        ("search.drafter",),
+        "strategy.ctc_weight",
+        "above 0, so that there is a CTC head",
+        lambda weight: weight > 0.0,
+        lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive",
+    ),
     among(("search.threshold",), "search.order", "left", "any"),
     among(("backbone.norm_warmup",), "backbone.norm", "power"),
     Use(("training.compile",), "training.shard", "false", lambda shard: not shard),
@@ -91,23 +122,37 @@ _USES = (
     Use(("search.compile",), "backbone.experts", "0", lambda experts: experts == 0),
     *(among(("search.compile",), f"backbone.{key}", *compiled(key)) for key in TABLES),
     Use(("search.compile",), "search.drafter", "'' or a run", lambda drafter: drafter != "ctc"),
-    Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
-        lambda config: not config.search.rescorer),
+    Use(
+        ("search.beam_size",),
+        "search.sampling",
+        "false",
+        lambda sampling: not sampling,
+        lambda config: not config.search.rescorer,
+    ),
 )
 
 
 @cache
 def _of_strategies() -> tuple[Use, ...]:
     """Keys that a kind of strategy, or its class for a task's outputs, does not use."""
-    users = grouped((name, kind) for kind in KINDS
-                    for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses))
+    users = grouped(
+        (name, kind) for kind in KINDS for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses)
+    )
     uses = []
     for name, kinds in users.items():
-        targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses
-                   for target in one.writes}
-        uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=partial(_is_unused, name)),
-                 Use((f"search.{name}",), "task", f"a task that writes {one_of(tuple(targets))}",
-                     lambda task: False, partial(_is_unused_for_task, name, tuple(kinds)))]
+        targets = {
+            target: None for kind in kinds for one in classes_of(kind) if name in one.uses for target in one.writes
+        }
+        uses += [
+            among((f"search.{name}",), "strategy.kind", *kinds, where=partial(_is_unused, name)),
+            Use(
+                (f"search.{name}",),
+                "task",
+                f"a task that writes {one_of(tuple(targets))}",
+                lambda task: False,
+                partial(_is_unused_for_task, name, tuple(kinds)),
+            ),
+        ]
     return tuple(uses)
 
 
@@ -143,8 +188,11 @@ def _default(config: Config, key: str) -> Any:
 
 
 def _broken(config: Config) -> Iterator[Use]:
-    return (use for use in (*config.options.uses, *_USES, *_of_strategies())
-            if use.where(config) and not use.suits(_value(config, use.by)))
+    return (
+        use
+        for use in (*config.options.uses, *_USES, *_of_strategies())
+        if use.where(config) and not use.suits(_value(config, use.by))
+    )
 
 
 def _of_one_task(config: Config) -> Iterator[Finding]:
@@ -153,9 +201,13 @@ def _of_one_task(config: Config) -> Iterator[Finding]:
             value = _value(config, key)
             if value not in (None, _OFF.get(key)) and value != _default(config, key):
                 needs = use.needs if use.needs.startswith("a task ") else f"{use.by} {use.needs}"
-                yield Finding(key, use.by, f"{key} {_plain(value)} has no effect with {use.by} "
-                              f"{_plain(_value(config, use.by))}", needs,
-                              f"leave {key} at {_plain(_default(config, key))}")
+                yield Finding(
+                    key,
+                    use.by,
+                    f"{key} {_plain(value)} has no effect with {use.by} {_plain(_value(config, use.by))}",
+                    needs,
+                    f"leave {key} at {_plain(_default(config, key))}",
+                )
 
 
 def _of_joint_run(config: Config) -> Iterator[Finding]:
@@ -164,14 +216,24 @@ def _of_joint_run(config: Config) -> Iterator[Finding]:
         for name in type(own).model_fields:
             key, value = f"{section}.{name}", getattr(own, name)
             if value != getattr(usual, name, value):
-                yield Finding(key, "task", f"{key} {_plain(value)} has no effect with task multitask: each of its "
-                              f"tasks has its own section {section}", f"tasks.NAME.{key}",
-                              f"set it for {one_of(tuple(config.tasks))}")
+                yield Finding(
+                    key,
+                    "task",
+                    f"{key} {_plain(value)} has no effect with task multitask: each of its "
+                    f"tasks has its own section {section}",
+                    f"tasks.NAME.{key}",
+                    f"set it for {one_of(tuple(config.tasks))}",
+                )
     for name, part in config.tasks.items():
         if part.search.rescorer:
             key = f"tasks.{name}.search.rescorer"
-            yield Finding(key, "task", f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, which "
-                          "does not rescore", "search.rescorer=RUN with `evaluate` or `predict`", f"leave {key} out")
+            yield Finding(
+                key,
+                "task",
+                f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, which does not rescore",
+                "search.rescorer=RUN with `evaluate` or `predict`",
+                f"leave {key} out",
+            )
 
 
 def _value(config: Config, key: str) -> Any:

@@ -15,9 +15,17 @@ FORMAT = 1  # increased when an older version would misread what this one writes
 # (last format with the key, its dotted name, its name since then; "" if the key was removed)
 RENAMED: tuple[tuple[int, str, str], ...] = ()
 # Keys that are gone, and the value that the code now has for each: a configuration may still say so.
-FIXED = {"parsing.max_unary": 3, "strategy.end_weight": 0.1, "strategy.link_heads": 4,
-         "asr.composed_parts": (3, 7), "multilabel.threshold": 0.5, "multilabel.tune_threshold": True,
-         "multilabel.lower_case": True, "multilabel.max_characters": 20, "search.lookahead": True}
+FIXED = {
+    "parsing.max_unary": 3,
+    "strategy.end_weight": 0.1,
+    "strategy.link_heads": 4,
+    "asr.composed_parts": (3, 7),
+    "multilabel.threshold": 0.5,
+    "multilabel.tune_threshold": True,
+    "multilabel.lower_case": True,
+    "multilabel.max_characters": 20,
+    "search.lookahead": True,
+}
 
 # What runs did before there was a key whose default is something else.
 BEFORE = {("data", "unicode"): "none"}
@@ -31,11 +39,15 @@ def check_format(number: Any, *, file: str) -> None:
     """Raise FormatError unless this version reads format `number`."""
     whole = type(number) is int
     if whole and number > FORMAT:
-        raise FormatError(f"written by a newer seq2seq_suite: format {number}, but this version reads up to {FORMAT}",
-                          file=file, remedy="upgrade: pip install --upgrade seq2seq-suite")
+        raise FormatError(
+            f"written by a newer seq2seq_suite: format {number}, but this version reads up to {FORMAT}",
+            file=file,
+            remedy="upgrade: pip install --upgrade seq2seq-suite",
+        )
     if not whole or number < 1:
-        raise FormatError("written by a seq2seq_suite older than 0.1.0, which can no longer be read", file=file,
-                          remedy="train again")
+        raise FormatError(
+            "written by a seq2seq_suite older than 0.1.0, which can no longer be read", file=file, remedy="train again"
+        )
 
 
 def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
@@ -64,9 +76,12 @@ def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
                 reduce(lambda section, name: section.setdefault(name, {}), sections, part)[key] = value
         for key, only in FIXED.items():
             if (value := _taken(part, key)) not in (None, only):
-                raise ConfigError(f"{key} {truncate(str(value))}: this key is gone", file=file,
-                                  expected=f"what the code does now: {only}",
-                                  remedy="remove it, or use seq2seq_suite 0.1.0")
+                raise ConfigError(
+                    f"{key} {truncate(str(value))}: this key is gone",
+                    file=file,
+                    expected=f"what the code does now: {only}",
+                    remedy="remove it, or use seq2seq_suite 0.1.0",
+                )
 
 
 def _taken(part: Any, dotted: str) -> Any:

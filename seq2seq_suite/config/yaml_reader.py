@@ -13,8 +13,10 @@ import yaml
 
 from seq2seq_suite.common.errors import ConfigError, truncate
 
-_FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
-                    r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
+_FLOAT = re.compile(
+    r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
+    r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$"
+)
 _INT = re.compile(r"[-+]?\d[\d_]*$")
 _MOST_VALUES, _DEEPEST = 10_000, 50  # values and sections in sections of a file
 _FIRST_OF_NUMBER = list("-+.0123456789")
@@ -45,8 +47,7 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$"),
-                             list("tTfF"))
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
 Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, _FIRST_OF_NUMBER)
 Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBER)
@@ -63,9 +64,13 @@ def parse_yaml(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, 
         problem = (error.problem or "cannot be read").replace("character '\\t'", "a tab").removeprefix("but ")
         if error.context and error.context_mark and mark and error.context_mark.line != mark.line:
             problem = f"{problem}, {error.context} that begins on line {error.context_mark.line + 1}"
-        raise ConfigError(f"this is not YAML: {problem}", file=file, line=mark.line + 1 if mark else 0,
-                          expected="`key: value` lines, sections indented with spaces",
-                          remedy="put text that holds ': ', '#', brackets or tabs in quotes") from None
+        raise ConfigError(
+            f"this is not YAML: {problem}",
+            file=file,
+            line=mark.line + 1 if mark else 0,
+            expected="`key: value` lines, sections indented with spaces",
+            remedy="put text that holds ': ', '#', brackets or tabs in quotes",
+        ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"this is not YAML: {str(error).splitlines()[0]}", file=file) from None
     except RecursionError:
@@ -81,8 +86,12 @@ def parse_yaml(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, 
 def too_deep(keys: Keys, file: str, line: int) -> ConfigError:
     """The error for values that are nested too deep."""
     name = f"{truncate('.'.join(keys))}: " if keys else ""
-    return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
-                       expected="keys in sections")
+    return ConfigError(
+        f"{name}lists and mappings are nested more than {_DEEPEST} deep",
+        file=file,
+        line=line,
+        expected="keys in sections",
+    )
 
 
 def show(value: Any) -> str:
@@ -123,9 +132,13 @@ class Reader:
             raise too_deep(keys, self.file, line)
         self.count += 1
         if self.count > _MOST_VALUES:  # aliases multiply: a few lines can have billions of values
-            raise ConfigError(f"{name}: there are more than {_MOST_VALUES:,} values up to here", file=self.file,
-                              line=line, expected="a configuration, which has some hundred",
-                              remedy="remove aliases that multiply values")
+            raise ConfigError(
+                f"{name}: there are more than {_MOST_VALUES:,} values up to here",
+                file=self.file,
+                line=line,
+                expected="a configuration, which has some hundred",
+                remedy="remove aliases that multiply values",
+            )
         if isinstance(node, yaml.SequenceNode):
             return tuple(self.value(item, keys, (*above, id(node))) for item in node.value)
         if not isinstance(node, yaml.MappingNode):
@@ -134,13 +147,18 @@ class Reader:
         for key_node, value_node in node.value:
             key_line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError("a list or mapping where a key belongs", file=self.file, line=key_line,
-                                  expected="key: value")
+                raise ConfigError(
+                    "a list or mapping where a key belongs", file=self.file, line=key_line, expected="key: value"
+                )
             inner = (*keys, self._text(key_node, name))
             if key_node.value in result:
                 first = f" (first on line {self.places[inner].line})" if self.places[inner].line else ""
-                raise ConfigError(f"{truncate('.'.join(inner))}: the key appears twice{first}", file=self.file,
-                                  line=key_line, remedy="keep one of the two")
+                raise ConfigError(
+                    f"{truncate('.'.join(inner))}: the key appears twice{first}",
+                    file=self.file,
+                    line=key_line,
+                    remedy="keep one of the two",
+                )
             self.places.setdefault(inner, Place(self.file, key_line))
             result[key_node.value] = self.value(value_node, inner, (*above, id(node)))
         return result
@@ -161,16 +179,29 @@ class Reader:
                     return None
         except ValueError:
             if _INT.match(text):  # of more digits than Python reads
-                raise ConfigError(f"{name}: got a whole number of {len(text):,} digits", file=self.file,
-                                  line=node.start_mark.line + 1, expected="a smaller number") from None
-        raise ConfigError(f"{name}: got {truncate(f'{node.tag} {text}'.rstrip())}", file=self.file,
-                          line=node.start_mark.line + 1, expected="plain text, a number, true or false",
-                          remedy=f"remove the tag {truncate(node.tag)}")
+                raise ConfigError(
+                    f"{name}: got a whole number of {len(text):,} digits",
+                    file=self.file,
+                    line=node.start_mark.line + 1,
+                    expected="a smaller number",
+                ) from None
+        raise ConfigError(
+            f"{name}: got {truncate(f'{node.tag} {text}'.rstrip())}",
+            file=self.file,
+            line=node.start_mark.line + 1,
+            expected="plain text, a number, true or false",
+            remedy=f"remove the tag {truncate(node.tag)}",
+        )
 
     def _text(self, node: yaml.Node, name: str) -> str:
         """Refuse characters that no file name may have."""
         wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
         if wrong:
-            raise ConfigError(f"{name}: the text holds the character {ord(wrong)}", file=self.file,
-                              line=node.start_mark.line + 1, expected="printable text", remedy="remove it")
+            raise ConfigError(
+                f"{name}: the text holds the character {ord(wrong)}",
+                file=self.file,
+                line=node.start_mark.line + 1,
+                expected="printable text",
+                remedy="remove it",
+            )
         return node.value

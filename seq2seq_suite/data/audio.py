@@ -84,28 +84,42 @@ class Recording:
                 promised, log = promised_frames(sound.frames, sound.extra_info, content), sound.extra_info
         except (soundfile.LibsndfileError, RuntimeError, TypeError) as error:  # TypeError: of headerless files
             reason = str(error).rpartition(": ")[2]
-            raise DataError(f"the sound cannot be read: {reason.rstrip('.')}", file=self.name,
-                            expected="wav, flac, ogg, mp3 or NIST sphere",
-                            remedy="convert the file, or remove the row") from None
+            raise DataError(
+                f"the sound cannot be read: {reason.rstrip('.')}",
+                file=self.name,
+                expected="wav, flac, ogg, mp3 or NIST sphere",
+                remedy="convert the file, or remove the row",
+            ) from None
         if not len(samples):
-            raise DataError("the recording is empty", file=self.name, expected="at least one sample",
-                            remedy="remove the row")
+            raise DataError(
+                "the recording is empty", file=self.name, expected="at least one sample", remedy="remove the row"
+            )
         if (promised - len(samples)) * RATE > WINDOW * rate:
-            raise DataError(f"the recording is cut: {len(samples) / rate:.2f} of {promised / rate:.2f} seconds are "
-                            "there", file=self.name, expected="as much sound as the file's header says",
-                            remedy="copy or download the file again, or remove the row")
+            raise DataError(
+                f"the recording is cut: {len(samples) / rate:.2f} of {promised / rate:.2f} seconds are there",
+                file=self.name,
+                expected="as much sound as the file's header says",
+                remedy="copy or download the file again, or remove the row",
+            )
         found, remarks = mixed(samples)
         return found, rate, (*remarks, *("more bytes than the header names",) * ("Unknown chunk marker" in log))
 
     def _refuse(self, rate: int, size: int) -> None:
         """Raises DataError for what a header says."""
         if not RATES[0] <= rate <= RATES[1]:
-            raise DataError(f"{rate:,} samples a second", file=self.name,
-                            expected=f"from {RATES[0]:,} to {RATES[1]:,}",
-                            remedy="correct the file's header, or remove the row")
+            raise DataError(
+                f"{rate:,} samples a second",
+                file=self.name,
+                expected=f"from {RATES[0]:,} to {RATES[1]:,}",
+                remedy="correct the file's header, or remove the row",
+            )
         if size > LONGEST:
-            raise DataError(f"a recording of {size:,} samples", file=self.name, expected=f"at most {LONGEST:,}",
-                            remedy="cut the recording, or write it at a lower rate")
+            raise DataError(
+                f"a recording of {size:,} samples",
+                file=self.name,
+                expected=f"at most {LONGEST:,}",
+                remedy="cut the recording, or write it at a lower rate",
+            )
 
 
 @dataclass(frozen=True)
@@ -202,7 +216,8 @@ class LogMel:
     def __init__(self, bins: int):
         self.bins = bins
         self._transform = load_torchaudio().transforms.MelSpectrogram(
-            RATE, n_fft=FFT, win_length=WINDOW, hop_length=HOP, n_mels=bins)
+            RATE, n_fft=FFT, win_length=WINDOW, hop_length=HOP, n_mels=bins
+        )
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """The features of samples (N,), N > 256: shorter ones are padded with silence."""
@@ -264,8 +279,11 @@ class Features:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"the folder for features cannot be created: {error.strerror}", file=str(self.folder),
-                            remedy="choose another one with audio.cache") from None
+            raise DataError(
+                f"the folder for features cannot be created: {error.strerror}",
+                file=str(self.folder),
+                remedy="choose another one with audio.cache",
+            ) from None
 
     def of(self, sounds: Sequence[Sound], *, speeds: Sequence[float] = ()) -> list[Stored | DataError]:
         """(S,F) of each sound, in order, or what is wrong with it.
@@ -302,5 +320,7 @@ class Features:
             file.parent.mkdir(exist_ok=True)
             atomic_write_bytes(file, save({"features": features}, {"level": json.dumps(asdict(level))}))
         except OSError as error:
-            raise RunError(f"{self.folder}: features cannot be saved: {error.strerror or error} "
-                           "(choose another folder with audio.cache)") from None
+            raise RunError(
+                f"{self.folder}: features cannot be saved: {error.strerror or error} "
+                "(choose another folder with audio.cache)"
+            ) from None

@@ -29,12 +29,21 @@ def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False)
         source_mask=torch.arange(source_width) < source_lengths.unsqueeze(1),
         target=_pad([item.target for item in items], 0, target_width),
         target_mask=torch.arange(target_width) < target_lengths.unsqueeze(1),
-        given=_pad([np.zeros(len(item.target), dtype=bool) if item.given is None else item.given for item in items],
-                   False, target_width), task=task,
+        given=_pad(
+            [np.zeros(len(item.target), dtype=bool) if item.given is None else item.given for item in items],
+            False,
+            target_width,
+        ),
+        task=task,
         indices=tuple(item.index for item in items),
-        auxiliary={name: _pad_auxiliary(name, [item.auxiliary[name] for item in items], target_width,
-                                        None if is_picture else source_width)
-                   for name in items[0].auxiliary if all(name in item.auxiliary for item in items)})
+        auxiliary={
+            name: _pad_auxiliary(
+                name, [item.auxiliary[name] for item in items], target_width, None if is_picture else source_width
+            )
+            for name in items[0].auxiliary
+            if all(name in item.auxiliary for item in items)
+        },
+    )
 
 
 def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
@@ -56,8 +65,10 @@ def lengths(items: Sequence[Encoded]) -> tuple[np.ndarray, np.ndarray]:
     """(examples,) int32 twice: of sources and of targets."""
     if isinstance(items, Drawn):
         return items.source_lengths.astype(np.int32, copy=False), items.target_lengths.astype(np.int32, copy=False)
-    return (np.array([len(item.source) for item in items], dtype=np.int32),
-            np.array([len(item.target) for item in items], dtype=np.int32))
+    return (
+        np.array([len(item.source) for item in items], dtype=np.int32),
+        np.array([len(item.target) for item in items], dtype=np.int32),
+    )
 
 
 def indices(items: Sequence[Encoded]) -> Sequence[int]:
@@ -85,8 +96,16 @@ class Bucketed:
             made batch by batch.
     """
 
-    def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int,
-                 round_lengths: bool = False, encode_epoch: Callable[[int], Sequence[Encoded]] | None = None):
+    def __init__(
+        self,
+        items: Sequence[Encoded],
+        task: str,
+        *,
+        batch_tokens: int,
+        seed: int,
+        round_lengths: bool = False,
+        encode_epoch: Callable[[int], Sequence[Encoded]] | None = None,
+    ):
         self.items, self.task, self.batch_tokens, self.seed = items, task, batch_tokens, seed
         self.round_lengths, self.encode_epoch = round_lengths, encode_epoch
         self._source_lengths, target_lengths = lengths(items)
@@ -153,8 +172,13 @@ class Bucketed:
         """The examples as this epoch reads them."""
         if self.encode_epoch is None:
             return self
-        return Bucketed(self.encode_epoch(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
-                        round_lengths=self.round_lengths)
+        return Bucketed(
+            self.encode_epoch(epoch),
+            self.task,
+            batch_tokens=self.batch_tokens,
+            seed=self.seed,
+            round_lengths=self.round_lengths,
+        )
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
         """Endless batches from a position in an epoch: (epoch, position after this batch, batch)."""

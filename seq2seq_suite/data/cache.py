@@ -46,8 +46,11 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / f"{name}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise DataError(f"the folder for encoded corpora cannot be written: {error.strerror}", file=str(folder),
-                        remedy="choose another one with data.cache") from None
+        raise DataError(
+            f"the folder for encoded corpora cannot be written: {error.strerror}",
+            file=str(folder),
+            remedy="choose another one with data.cache",
+        ) from None
     with _held(lock, path):
         if path.is_dir() and not _is_whole(path):
             print(f"{path} is damaged: it is made again", flush=True)

@@ -110,15 +110,21 @@ def _layout(head: Sequence[Sequence[Line]], *, conllu: bool) -> _Layout:
 
     def counted(place: int, first: int) -> bool:
         """Whether a column counts the words of at least half of the sentences."""
-        counts = [[cells[place] for cells in block if len(cells) > place and not _NO_WORD.fullmatch(cells[0])]
-                  for block in table]
+        counts = [
+            [cells[place] for cells in block if len(cells) > place and not _NO_WORD.fullmatch(cells[0])]
+            for block in table
+        ]
         right = sum(count == list(map(str, range(first, first + len(count)))) for count in counts)
         return max(map(len, counts), default=0) > 1 and 2 * right >= len(counts)
 
     if named:  # CoNLL-U Plus
         names = [name.lower().rpartition(":")[2] for name in named.partition("=")[2].split()]
-        return _Layout(tabs, len(names), numbers | {{"form": "words"}.get(name, name): place
-                                                    for place, name in enumerate(names)}, numbered="id" in names)
+        return _Layout(
+            tabs,
+            len(names),
+            numbers | {{"form": "words"}.get(name, name): place for place, name in enumerate(names)},
+            numbered="id" in names,
+        )
     if conllu or (width >= 8 and counted(0, 1)):
         tags = {"xpos": 4} if width >= 14 else {"upos": 3, "xpos": 4}  # of CoNLL-2009; of CoNLL-X and -U
         return _Layout(tabs, 5 if conllu else width, numbers | {"words": 1} | tags, numbered=True, at_least=conllu)
@@ -172,16 +178,23 @@ def _is_comment(line: Line, cells: Sequence[str], layout: _Layout) -> bool:
     if not layout.fits(cells) or (layout.tabs and "\t" not in text):
         if apart:
             return True
-        raise _wrong(f"{len(cells)} column{'s' * (len(cells) != 1)}", line, layout,
-                     remedy="write '# ' before a comment, or the word's tag behind it")
+        raise _wrong(
+            f"{len(cells)} column{'s' * (len(cells) != 1)}",
+            line,
+            layout,
+            remedy="write '# ' before a comment, or the word's tag behind it",
+        )
     if cells[-1] in layout.tags:
         return False
     if layout.commented or "=" in cells[-1]:
         return True
     if apart:
-        raise _wrong(f"{repr_short(text)} is a comment, or the word '#' with a tag that no word before has",
-                     line, layout,
-                     remedy="write comments as in '# id = 1', or put the sentence behind others")
+        raise _wrong(
+            f"{repr_short(text)} is a comment, or the word '#' with a tag that no word before has",
+            line,
+            layout,
+            remedy="write comments as in '# id = 1', or put the sentence behind others",
+        )
     return False
 
 

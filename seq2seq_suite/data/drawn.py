@@ -58,8 +58,14 @@ class Drawn(OnDemand[Encoded]):
         digest: a hash of all of them, if it is known.
     """
 
-    def __init__(self, make: Callable[[int], Encoded], *, source_lengths: Sequence[int] | np.ndarray,
-                 target_lengths: Sequence[int] | np.ndarray, digest: str = ""):
+    def __init__(
+        self,
+        make: Callable[[int], Encoded],
+        *,
+        source_lengths: Sequence[int] | np.ndarray,
+        target_lengths: Sequence[int] | np.ndarray,
+        digest: str = "",
+    ):
         super().__init__(make, len(target_lengths))
         self.source_lengths, self.target_lengths = np.asarray(source_lengths), np.asarray(target_lengths)
         self.digest = digest

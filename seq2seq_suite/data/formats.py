@@ -38,8 +38,11 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
     for line in filter(str.strip, lines):
         with bad.row(file, lines.number, expected=expected):
             lines.check(lines.number, lines.number)
-            fields = {"text": line.rstrip("\r\n")} if plain else parse_json(
-                line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=REMEDY)
+            fields = (
+                {"text": line.rstrip("\r\n")}
+                if plain
+                else parse_json(line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=REMEDY)
+            )
             if not isinstance(fields, dict):
                 raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
             yield Row(fields, str(file), lines.number)
@@ -110,8 +113,13 @@ def _read_json(file: Path, bad: BadRows) -> Iterator[Row]:
 def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
     if kind(file) == ".parquet":
         _refuse_unpacking(file)
-    return load_rows(str(file), kind(file).removeprefix("."), data_files=str(file), split="train",
-                      remedy="write the file again, or convert it to .jsonl")
+    return load_rows(
+        str(file),
+        kind(file).removeprefix("."),
+        data_files=str(file),
+        split="train",
+        remedy="write the file again, or convert it to .jsonl",
+    )
 
 
 def _refuse_unpacking(file: Path) -> None:
@@ -125,15 +133,21 @@ def _refuse_unpacking(file: Path) -> None:
     except (ArrowException, OSError):  # reading it reports the error
         return
     if size > max(UNPACKED, EXPANSION * file.stat().st_size):
-        raise DataError(f"the archive unpacks to more than {EXPANSION} times its size", file=str(file),
-                        expected="rows as they are", remedy="check it, and convert it to .jsonl if it is right")
+        raise DataError(
+            f"the archive unpacks to more than {EXPANSION} times its size",
+            file=str(file),
+            expected="rows as they are",
+            remedy="check it, and convert it to .jsonl if it is right",
+        )
 
 
-def load_rows(file: str, path: str, *, split: str, remedy: str, name: str | None = None, data_files: str | None = None
-              ) -> Iterator[Row]:
+def load_rows(
+    file: str, path: str, *, split: str, remedy: str, name: str | None = None, data_files: str | None = None
+) -> Iterator[Row]:
     """Rows from `datasets.load_dataset`, with images and sound as they are stored."""
     try:
         import datasets  # here, because importing it takes seconds
+
         if data_files:  # of local files there is no progress to watch
             datasets.disable_progress_bars()
         data: Any = datasets.load_dataset(path, name=name, data_files=data_files, split=split)

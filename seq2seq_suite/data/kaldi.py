@@ -15,8 +15,13 @@ def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
     """A row for each recording with a text; what is in one table alone is a broken row, in `utt2spk` a note."""
     remedy = "cut the recordings, and write one for each utterance"
     if (file.parent / "segments").is_file():
-        raise DataError("the utterances are parts of recordings", file=str(file.parent / "segments"), line=1,
-                        expected="a recording for each utterance", remedy=remedy)
+        raise DataError(
+            "the utterances are parts of recordings",
+            file=str(file.parent / "segments"),
+            line=1,
+            expected="a recording for each utterance",
+            remedy=remedy,
+        )
     said, spoken = file.parent / "text", file.parent / "utt2spk"
     texts, speakers = dict(_read_keyed(said, bad)), dict(_read_keyed(spoken, bad)) if spoken.is_file() else {}
     roots = (file.parent, *file.parent.parents[:3])  # the paths are relative to where the recipe was run
@@ -26,23 +31,52 @@ def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
         place = {"file": str(file), "line": line}
         if path.endswith("|") or re.search(r"\.ark(:\d+)?$", path):
             where = "a command" if path.endswith("|") else "in an archive"
-            bad.add(DataError(f"{utterance} is {where}: {truncate(path)}", **place, expected="the path of a sound file",
-                              remedy="run the commands, copy what is in archives, and write the paths of the files"))
+            bad.add(
+                DataError(
+                    f"{utterance} is {where}: {truncate(path)}",
+                    **place,
+                    expected="the path of a sound file",
+                    remedy="run the commands, copy what is in archives, and write the paths of the files",
+                )
+            )
         elif utterance not in texts:
-            bad.add(DataError(f"{utterance} has no text", **place, expected=f"a line of {said}",
-                              remedy="add its text, or remove the recording"))
+            bad.add(
+                DataError(
+                    f"{utterance} has no text",
+                    **place,
+                    expected=f"a line of {said}",
+                    remedy="add its text, or remove the recording",
+                )
+            )
         else:
             root = root or next((one for one in roots if (one / path).is_file()), file.parent)
             extra = {"speaker": speakers[utterance][1]} if utterance in speakers else {}
-            yield Row({"audio": os.path.relpath(root / path, file.parent), "text": texts[utterance][1],
-                       "id": utterance, **extra}, str(file), line)
+            yield Row(
+                {
+                    "audio": os.path.relpath(root / path, file.parent),
+                    "text": texts[utterance][1],
+                    "id": utterance,
+                    **extra,
+                },
+                str(file),
+                line,
+            )
     for utterance, (line, _) in texts.items():
         if utterance not in recordings:
-            bad.add(DataError(f"{utterance} has no recording", file=str(said), line=line,
-                              expected=f"a line of {file}", remedy="add its recording, or remove the text"))
+            bad.add(
+                DataError(
+                    f"{utterance} has no recording",
+                    file=str(said),
+                    line=line,
+                    expected=f"a line of {file}",
+                    remedy="add its recording, or remove the text",
+                )
+            )
     if speakers:
-        for orphans, has in ((recordings - speakers.keys(), "no speaker"), (speakers.keys() - recordings,
-                                                                          "a speaker, but no recording")):
+        for orphans, has in (
+            (recordings - speakers.keys(), "no speaker"),
+            (speakers.keys() - recordings, "a speaker, but no recording"),
+        ):
             if orphans:
                 bad.notes.append(f"{spoken}: {len(orphans):,} utterances have {has}, the first {min(orphans)}")
 

@@ -85,9 +85,13 @@ class BadRows:
             raise first
         listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
         many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
-        raise DataError(f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",
-                        file=first.file, line=first.line, expected=first.expected,
-                        remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
+        raise DataError(
+            f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",
+            file=first.file,
+            line=first.line,
+            expected=first.expected,
+            remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out",
+        )
 
     @contextmanager
     def row(self, file: Path, line: int, *, expected: str) -> Iterator[None]:
@@ -136,27 +140,46 @@ class Lines:
     def __iter__(self) -> Iterator[str]:
         try:
             # Buffers gzip, whose own `readline` takes ten times as long.
-            with io.BufferedReader(gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)) \
-                    as stream:
+            with io.BufferedReader(
+                gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)
+            ) as stream:
                 yield from self._bounded(stream)
         except (OSError, EOFError, zlib.error) as problem:
-            raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
-                            remedy="check its permissions, or download or unpack it again") from None
+            raise DataError(
+                f"the file cannot be read: {problem}",
+                file=str(self.file),
+                line=self.number,
+                remedy="check its permissions, or download or unpack it again",
+            ) from None
 
     def _bounded(self, stream: BinaryIO) -> Iterator[str]:
         size, most, blank = 0, max(UNPACKED, EXPANSION * self.file.stat().st_size), 0
         while raw := stream.readline(self.longest + 1):
             self.number, size, blank = self.number + 1, size + len(raw), blank + 1 if raw.isspace() else 0
             if len(raw) > self.longest:
-                raise DataError(f"a line of more than {self.longest / 2**20:g} megabytes", file=str(self.file),
-                                line=self.number, expected=f"at most {self.longest / 2**20:g} (data.max_row_megabytes)",
-                                remedy="break the line, or raise data.max_row_megabytes")
+                raise DataError(
+                    f"a line of more than {self.longest / 2**20:g} megabytes",
+                    file=str(self.file),
+                    line=self.number,
+                    expected=f"at most {self.longest / 2**20:g} (data.max_row_megabytes)",
+                    remedy="break the line, or raise data.max_row_megabytes",
+                )
             if blank > _BLANK:
-                raise DataError(f"more than {_BLANK:,} empty lines one after another", file=str(self.file),
-                                line=self.number, expected="text", remedy="remove them")
+                raise DataError(
+                    f"more than {_BLANK:,} empty lines one after another",
+                    file=str(self.file),
+                    line=self.number,
+                    expected="text",
+                    remedy="remove them",
+                )
             if size > most:
-                raise DataError(f"the archive unpacks to more than {EXPANSION} times its size", file=str(self.file),
-                                line=self.number, expected="text", remedy="check it, and unpack it if it is right")
+                raise DataError(
+                    f"the archive unpacks to more than {EXPANSION} times its size",
+                    file=str(self.file),
+                    line=self.number,
+                    expected="text",
+                    remedy="check it, and unpack it if it is right",
+                )
             line = raw.decode("utf-8", errors="replace")
             if "\ufffd" in line and line.encode("utf-8") != raw:
                 self.undecodable.append(self.number)
@@ -185,6 +208,12 @@ def without_text(files: Sequence[Path], bad: BadRows) -> Iterator[Row]:
     for folder in dict.fromkeys(file.parent for file in files if sound_beside(file)):
         for sound in sorted(folder.iterdir()):
             if sound.suffix in SOUNDS and not sound.with_suffix(".txt").is_file():
-                bad.add(DataError(f"{sound.name} has no text", file=str(sound), expected=sound.with_suffix(".txt").name,
-                                  remedy="add its text, or remove the recording"))
+                bad.add(
+                    DataError(
+                        f"{sound.name} has no text",
+                        file=str(sound),
+                        expected=sound.with_suffix(".txt").name,
+                        remedy="add its text, or remove the recording",
+                    )
+                )
     yield from ()

@@ -29,8 +29,10 @@ def pack(items: Sequence[Encoded], places: Sequence[tuple[int, int]], kinds: Map
         places: the number of the file and the line of each.
         kinds: the type to store an array with, by its name; int32 for others.
     """
-    columns: dict[str, Any] = {"file": pa.array([file for file, _ in places], pa.int32()),
-                               "line": pa.array([line for _, line in places], pa.int64())}
+    columns: dict[str, Any] = {
+        "file": pa.array([file for file, _ in places], pa.int32()),
+        "line": pa.array([line for _, line in places], pa.int64()),
+    }
     rows = [_arrays(item) for item in items]
     for name in rows[0]:
         arrays = [row[name] for row in rows]
@@ -47,8 +49,12 @@ def pack(items: Sequence[Encoded], places: Sequence[tuple[int, int]], kinds: Map
 def _arrays(item: Encoded) -> dict[str, np.ndarray]:
     """An example's arrays by name; names of other labels begin with a dot."""
     given = {} if item.given is None else {"given": item.given}
-    return {"source": item.source, "target": item.target, **given,
-            **{f".{name}": array for name, array in item.auxiliary.items()}}
+    return {
+        "source": item.source,
+        "target": item.target,
+        **given,
+        **{f".{name}": array for name, array in item.auxiliary.items()},
+    }
 
 
 class Mapped(Drawn):
@@ -73,11 +79,15 @@ class Mapped(Drawn):
         self._ends = np.cumsum(rows_of).tolist()
         self.size = self._ends[-1]  # with those that are not used
         # Where lists end is held: asking the system for it as well takes as long as asking for the numbers.
-        self._bounds = {name: [self._numbers(one[0], 0, size + 1) for one, size in zip(found, rows_of, strict=True)]
-                        for name, found in self._columns.items() if len(found[0]) == 2}
+        self._bounds = {
+            name: [self._numbers(one[0], 0, size + 1) for one, size in zip(found, rows_of, strict=True)]
+            for name, found in self._columns.items()
+            if len(found[0]) == 2
+        }
         self._names = [name for name in self._columns if name not in ("file", "line") and not name.endswith(_WIDTH)]
-        super().__init__(self._example, source_lengths=self._lengths("source"), target_lengths=self._lengths("target"),
-                         digest=digest)
+        super().__init__(
+            self._example, source_lengths=self._lengths("source"), target_lengths=self._lengths("target"), digest=digest
+        )
 
     def place(self, index: int) -> tuple[int, int]:
         """The number of an example's file, and its line."""
@@ -91,16 +101,23 @@ class Mapped(Drawn):
             raise self._changed()
         batch, row = self._find(index)
         arrays = {name: self._array(name, batch, row) for name in self._names}
-        return Encoded(arrays.pop("source"), arrays.pop("target"), index, arrays.pop("given", None),
-                       {name[1:]: array for name, array in arrays.items()})
+        return Encoded(
+            arrays.pop("source"),
+            arrays.pop("target"),
+            index,
+            arrays.pop("given", None),
+            {name[1:]: array for name, array in arrays.items()},
+        )
 
     def _version(self) -> tuple[int, int]:
         found = os.fstat(self._number)
         return found.st_size, found.st_mtime_ns
 
     def _changed(self) -> RunError:
-        return RunError(f"{self._file.name}: the encoded corpus has changed while it was read; start again, with "
-                        "--resume if the run has begun: the corpus is made again")
+        return RunError(
+            f"{self._file.name}: the encoded corpus has changed while it was read; start again, with "
+            "--resume if the run has begun: the corpus is made again"
+        )
 
     def _numbers(self, place: _Numbers, first: int, end: int) -> np.ndarray:
         """Some of a column; raises RunError if the file has become too short."""
@@ -131,8 +148,12 @@ class Mapped(Drawn):
         """(examples,) int32, along the first dimension."""
         sizes = np.concatenate([np.diff(bounds) for bounds in self._bounds[name]])
         if name + _WIDTH in self._columns:
-            sizes //= np.concatenate([self._numbers(widths, 0, int(count)) for (widths,), count in zip(
-                self._columns[name + _WIDTH], np.diff([0, *self._ends]), strict=True)])
+            sizes //= np.concatenate(
+                [
+                    self._numbers(widths, 0, int(count))
+                    for (widths,), count in zip(self._columns[name + _WIDTH], np.diff([0, *self._ends]), strict=True)
+                ]
+            )
         return sizes if self.rows is None else sizes[self.rows]
 
 
@@ -147,4 +168,5 @@ def _layout(mapped: mmap.mmap) -> tuple[list[int], dict[str, list[tuple[_Numbers
         return tuple((array.ctypes.data - start if array.size else 0, array.dtype) for array in arrays)
 
     return [batch.num_rows for batch in batches], {
-        name: [places(batch.column(name)) for batch in batches] for name in batches[0].schema.names}
+        name: [places(batch.column(name)) for batch in batches] for name in batches[0].schema.names
+    }

@@ -11,8 +11,13 @@ from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed
 
 
-def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float] | None = None,
-           most: Sequence[float] | None = None) -> list[float]:
+def shares(
+    sizes: Sequence[int],
+    *,
+    temperature: float,
+    factors: Sequence[float] | None = None,
+    most: Sequence[float] | None = None,
+) -> list[float]:
     """p_i ~ f_i n_i^(1/tau), none above its cap; the rest of a capped share goes to the others by the same rule.
 
     Args:
@@ -30,8 +35,9 @@ def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float]
     >>> [round(share, 3) for share in shares([100, 400, 400], temperature=2.0, most=[0.1, 1.0, 1.0])]
     [0.1, 0.45, 0.45]
     """
-    weights = [factor * size ** (1.0 / temperature)
-               for factor, size in zip(factors or [1.0] * len(sizes), sizes, strict=True)]
+    weights = [
+        factor * size ** (1.0 / temperature) for factor, size in zip(factors or [1.0] * len(sizes), sizes, strict=True)
+    ]
     caps = [1.0] * len(sizes) if most is None else [cap * max(1.0, 1.0 / sum(most)) for cap in most]
     fixed: dict[int, float] = {}
     while True:

@@ -13,8 +13,10 @@ from typing import Any
 from seq2seq_suite.common.errors import DataError, repr_short
 from seq2seq_suite.common.files import parse_json
 
-_COCO = '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", "category_id"}], ' \
-        '"categories": [{"id", "name"}]}'
+_COCO = (
+    '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", "category_id"}], '
+    '"categories": [{"id", "name"}]}'
+)
 _SQUAD = '{"data": [{"paragraphs": [{"context", "qas": [{"question", "answers": [{"text", "answer_start"}]}]}]}]}'
 _REMEDY = "correct the file"
 _ABOUT = {"version", "name", "description", "info", "meta", "metadata", "schema", "license", "title", "count", "total"}
@@ -70,8 +72,12 @@ def _rows(value: dict[str, Any], file: Path) -> list[dict[str, Any]] | None:
         return value["data"]
     if listed and all(key in listed or key in _ABOUT or isinstance(one, dict) for key, one in value.items()):
         if len(listed) > 1:
-            raise DataError(f"rows under several keys: {', '.join(listed)}", file=str(file),
-                            expected="the rows of one split", remedy="write each list into a file of its own")
+            raise DataError(
+                f"rows under several keys: {', '.join(listed)}",
+                file=str(file),
+                expected="the rows of one split",
+                remedy="write each list into a file of its own",
+            )
         return value[listed[0]]
     inner = list(value.values())
     if not inner or not all(isinstance(one, dict) and one and one.keys() == inner[0].keys() for one in inner):
@@ -92,13 +98,16 @@ def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
 
     Source: https://cocodataset.org/#format-data
     """
+
     def wrong(got: str, expected: str = _COCO) -> DataError:
         return DataError(got, file=str(file), expected=expected, remedy=_REMEDY)
 
     def by_id(key: str, column: str) -> dict[Any, dict[str, Any]]:
         listed = value.get(key)
-        if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("id"), (int, str))
-                                                   and isinstance(one.get(column), str) for one in listed):
+        if not isinstance(listed, list) or not all(
+            isinstance(one, dict) and isinstance(one.get("id"), (int, str)) and isinstance(one.get(column), str)
+            for one in listed
+        ):
             raise wrong(f"'{key}' is {repr_short(listed)}", f"{_COCO}: a list of objects with id and {column}")
         found = {one["id"]: one for one in listed}
         if len(found) < len(listed):
@@ -115,24 +124,43 @@ def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
             continue
         picture, category, key = one["image_id"], one["category_id"], one.get("id")
         if not isinstance(picture, (int, str)) or picture not in pictures:
-            yield number, wrong(f"annotation {number} is of the picture {repr_short(picture)}",
-                                "the id of one of 'images'")
+            yield (
+                number,
+                wrong(f"annotation {number} is of the picture {repr_short(picture)}", "the id of one of 'images'"),
+            )
         elif not isinstance(category, (int, str)) or category not in names:
-            yield number, wrong(f"annotation {number} has the category {repr_short(category)}",
-                                "the id of one of 'categories'")
+            yield (
+                number,
+                wrong(f"annotation {number} has the category {repr_short(category)}", "the id of one of 'categories'"),
+            )
         elif isinstance(key, (int, str)) and known.setdefault(key, number) != number:
-            yield number, wrong(f"annotation {number} has the id {repr_short(key)} of annotation {known[key]}",
-                                "an id of its own for each")
+            yield (
+                number,
+                wrong(
+                    f"annotation {number} has the id {repr_short(key)} of annotation {known[key]}",
+                    "an id of its own for each",
+                ),
+            )
         else:
-            found = {"bbox": one["bbox"], "categories": names[category]["name"], "area": one.get("area"),
-                     "iscrowd": one.get("iscrowd", 0)}
+            found = {
+                "bbox": one["bbox"],
+                "categories": names[category]["name"],
+                "area": one.get("area"),
+                "iscrowd": one.get("iscrowd", 0),
+            }
             for column, entry in found.items():
                 objects[picture].setdefault(column, []).append(entry)
 
     folder = _folder_of_pictures(file, next((one["file_name"] for one in pictures.values()), ""))
     for number, (picture, one) in enumerate(pictures.items(), 1):
-        yield number, {"file_name": os.path.join(folder, one["file_name"]), "objects": objects[picture],
-                       **{side: one[side] for side in ("width", "height") if side in one}}
+        yield (
+            number,
+            {
+                "file_name": os.path.join(folder, one["file_name"]),
+                "objects": objects[picture],
+                **{side: one[side] for side in ("width", "height") if side in one},
+            },
+        )
 
 
 def _folder_of_pictures(file: Path, name: str) -> str:
@@ -157,11 +185,26 @@ def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
                 answers = [one for one in _listed(asked, "answers") if isinstance(one, dict)]
                 place = paragraph.get("context") if isinstance(paragraph, dict) else None
                 if not isinstance(place, str) or not isinstance(asked, dict) or "question" not in asked:
-                    yield number, DataError(f"question {number} is {repr_short(asked)}", file=str(file), line=number,
-                                            expected=_SQUAD, remedy=_REMEDY)
+                    yield (
+                        number,
+                        DataError(
+                            f"question {number} is {repr_short(asked)}",
+                            file=str(file),
+                            line=number,
+                            expected=_SQUAD,
+                            remedy=_REMEDY,
+                        ),
+                    )
                     continue
-                yield number, {**asked, "title": article.get("title", ""), "context": place, "answers": {
-                    key: [one.get(key) for one in answers] for key in ("text", "answer_start")}}
+                yield (
+                    number,
+                    {
+                        **asked,
+                        "title": article.get("title", ""),
+                        "context": place,
+                        "answers": {key: [one.get(key) for one in answers] for key in ("text", "answer_start")},
+                    },
+                )
 
 
 def _listed(value: Any, key: str) -> list[Any]:

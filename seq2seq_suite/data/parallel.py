@@ -11,6 +11,7 @@ from seq2seq_suite.data.formats import BadRows, Lines, Row
 
 VALIDATION_NAMES = ("validation", "dev", "valid", "val")
 
+
 def find_parallel(place: Path, name: str, languages: tuple[str, str]) -> tuple[Path, Path] | None:
     """The two files of a split: `train.en` and `train.de`, plain or with `.gz` appended.
 
@@ -33,9 +34,12 @@ def find_parallel(place: Path, name: str, languages: tuple[str, str]) -> tuple[P
             return first, second
         if there := first or second:
             missing = stem.with_name(f"{stem.name}.{languages[1 if first else 0]}")
-            raise DataError(f"{there.name} exists, {missing.name} does not", file=str(stem.parent),
-                            expected="a file for each language, with as many lines", remedy="add the file, or check "
-                            "translation.source_language and target_language")
+            raise DataError(
+                f"{there.name} exists, {missing.name} does not",
+                file=str(stem.parent),
+                expected="a file for each language, with as many lines",
+                remedy="add the file, or check translation.source_language and target_language",
+            )
     return None
 
 
@@ -65,9 +69,13 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
         if None in texts:
             number = max(number, second.number)
             shorter = texts.index(None)
-            raise DataError(f"{files[shorter].name} ends after {sides[shorter].number} lines, "
-                            f"{files[1 - shorter].name} is longer", file=str(files[1 - shorter]), line=number,
-                            expected="as many lines in one file as in the other", remedy="align the files again")
+            raise DataError(
+                f"{files[shorter].name} ends after {sides[shorter].number} lines, {files[1 - shorter].name} is longer",
+                file=str(files[1 - shorter]),
+                line=number,
+                expected="as many lines in one file as in the other",
+                remedy="align the files again",
+            )
         if not texts[0].strip() and not texts[1].strip():
             continue
         try:
@@ -75,8 +83,15 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
                 if side.undecodable:
                     side.check(number, number)
         except ValueError as problem:
-            bad.add(DataError(str(problem), file=str(side.file), line=number, expected="text in UTF-8",
-                              remedy="convert the file to UTF-8"))
+            bad.add(
+                DataError(
+                    str(problem),
+                    file=str(side.file),
+                    line=number,
+                    expected="text in UTF-8",
+                    remedy="convert the file to UTF-8",
+                )
+            )
             continue
         yield Row({languages[0]: texts[0].rstrip("\r\n"), languages[1]: texts[1].rstrip("\r\n")}, file, number)
 

@@ -111,10 +111,12 @@ class ImageFile:
                 with Image.open(io.BytesIO(content)) as image:
                     deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
                     turned = ImageOps.exif_transpose(image)
-                    remarks = {"16 bits or floats, scaled to 8 bits,": deep or image.mode in ("I", "F"),
-                               "transparency, on white here,": _is_transparent(image),
-                               "several frames, of which the first is read,": getattr(image, "n_frames", 1) > 1,
-                               "an orientation tag, which is followed,": image.getexif().get(_ORIENTATION, 1) != 1}
+                    remarks = {
+                        "16 bits or floats, scaled to 8 bits,": deep or image.mode in ("I", "F"),
+                        "transparency, on white here,": _is_transparent(image),
+                        "several frames, of which the first is read,": getattr(image, "n_frames", 1) > 1,
+                        "an orientation tag, which is followed,": image.getexif().get(_ORIENTATION, 1) != 1,
+                    }
                     return in_8_bits(turned, deep=deep), [remark for remark, holds in remarks.items() if holds]
         except DataError:
             raise
@@ -180,9 +182,12 @@ def scaled(objects: Objects, scale: float) -> Objects:
     >>> scaled(Objects(((2.0, 4.0, 6.0, 8.0),), ("a",)), 0.5).boxes
     ((1.0, 2.0, 3.0, 4.0),)
     """
-    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes),
-                   areas=tuple(area * scale**2 for area in objects.areas),
-                   crowds=objects.crowds and scaled(objects.crowds, scale))
+    return replace(
+        objects,
+        boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes),
+        areas=tuple(area * scale**2 for area in objects.areas),
+        crowds=objects.crowds and scaled(objects.crowds, scale),
+    )
 
 
 def nms(objects: Objects, max_overlap: float) -> Objects:
@@ -206,8 +211,11 @@ def nms(objects: Objects, max_overlap: float) -> Objects:
         shared = sides.clip(min=0.0).prod(1)
         doubles = (labels[left] == labels[first]) & (shared > max_overlap * (areas[left] + areas[first] - shared))
         left = left[~doubles]
-    return Objects(tuple(objects.boxes[place] for place in chosen), tuple(objects.labels[place] for place in chosen),
-                   tuple(objects.scores[place] for place in chosen))
+    return Objects(
+        tuple(objects.boxes[place] for place in chosen),
+        tuple(objects.labels[place] for place in chosen),
+        tuple(objects.scores[place] for place in chosen),
+    )
 
 
 @dataclass(frozen=True)
@@ -248,8 +256,9 @@ def mirror(pixels: np.ndarray, boxes: np.ndarray, axis: int) -> tuple[np.ndarray
     return np.flip(pixels, axis), mirrored
 
 
-def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
-         ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def zoom(
+    pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scaled by `factor`, a random crop of the old size; also (N,) bool, which boxes are still visible."""
     from PIL import Image
 
@@ -257,8 +266,9 @@ def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
     large = round(height * factor), round(width * factor)
     resized = np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(large[::-1], Image.Resampling.BILINEAR))
     # The new picture's corner in the old one: outside (negative) if it has become smaller.
-    top, left = (random.randint(min(0, new - old), max(0, new - old))
-                 for new, old in zip(large, (height, width), strict=True))
+    top, left = (
+        random.randint(min(0, new - old), max(0, new - old)) for new, old in zip(large, (height, width), strict=True)
+    )
     canvas = np.zeros_like(pixels)
     inside = resized[max(0, top) : top + height, max(0, left) : left + width]
     canvas[max(0, -top) : max(0, -top) + inside.shape[0], max(0, -left) : max(0, -left) + inside.shape[1]] = inside
@@ -276,8 +286,9 @@ def recolour(pixels: np.ndarray, factors: list[float]) -> np.ndarray:
     from PIL import Image, ImageEnhance
 
     image = Image.fromarray(np.ascontiguousarray(pixels))
-    for change, factor in zip((ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color), factors,
-                              strict=True):
+    for change, factor in zip(
+        (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color), factors, strict=True
+    ):
         image = change(image).enhance(factor)
     return np.asarray(image)
 
@@ -310,8 +321,13 @@ def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[
     try:
         image.save(path)
     except ValueError:
-        raise DataError(f"the extension '{path.suffix}' is no known format", file=str(path), expected=".png or .jpg",
-                        remedy="choose another name") from None
+        raise DataError(
+            f"the extension '{path.suffix}' is no known format",
+            file=str(path),
+            expected=".png or .jpg",
+            remedy="choose another name",
+        ) from None
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", file=str(path),
-                        remedy="choose another name") from None
+        raise DataError(
+            f"cannot be written: {error.strerror or error}", file=str(path), remedy="choose another name"
+        ) from None

@@ -10,10 +10,30 @@ from contextlib import suppress
 from typing import Any
 
 # How lists of texts, of lists and of objects begin; a text such as `[1]` or `[laughs]` is none of them.
-BEGINNINGS = ("['", '["', "{'", '{"', "('", '("', "[[", "[{", "[(", "([", "({", "[np.", "[array(",
-              "array([", "[None", "(None", "[null")
-_TOKEN = re.compile(r"""(\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+]?\d[\d.]*(?:e[-+]?\d+)?|[\w.]+|"""
-                    r"[\[\]{}(),:=])", re.DOTALL)
+BEGINNINGS = (
+    "['",
+    '["',
+    "{'",
+    '{"',
+    "('",
+    '("',
+    "[[",
+    "[{",
+    "[(",
+    "([",
+    "({",
+    "[np.",
+    "[array(",
+    "array([",
+    "[None",
+    "(None",
+    "[null",
+)
+_TOKEN = re.compile(
+    r"""(\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+]?\d[\d.]*(?:e[-+]?\d+)?|[\w.]+|"""
+    r"[\[\]{}(),:=])",
+    re.DOTALL,
+)
 _BETWEEN = (",", ":", "=")
 _CONSTANTS = {"true": "True", "false": "False", "null": "None", "nan": "None", "NaN": "None"}
 _LARGEST = 2**22  # characters

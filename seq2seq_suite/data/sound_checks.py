@@ -31,8 +31,12 @@ def with_a_length(content: bytes) -> bytes:
     if content[:4] == b"RF64" and content[28:36] == bytes(8):  # of the chunk ds64, the data's length
         return b"RIFF" + content[4:]
     place = 8 if content[:4] == b".snd" else content.find(b"data" + bytes(4), 12, _HEADER) + 4
-    if content[:4] not in (b"RIFF", b".snd") or place < 8 or content[place : place + 4] != bytes(4) \
-            or content[place + 4 : place + 8].isalnum():  # another chunk follows: the sound is empty
+    if (
+        content[:4] not in (b"RIFF", b".snd")
+        or place < 8
+        or content[place : place + 4] != bytes(4)
+        or content[place + 4 : place + 8].isalnum()
+    ):  # another chunk follows: the sound is empty
         return content
     return content[:place] + b"\xff" * 4 + content[place + 4 :]
 
@@ -95,19 +99,31 @@ class Level:
         low, high = float(samples.min()), float(samples.max())
         peak = max(-low, high)
         if not peak <= _LOUDEST:
-            raise DataError(f"the sound has samples that are not finite or too large: up to {peak:,.4g}", file=name,
-                            expected="samples from -1 to 1", remedy=remedy)
+            raise DataError(
+                f"the sound has samples that are not finite or too large: up to {peak:,.4g}",
+                file=name,
+                expected="samples from -1 to 1",
+                remedy=remedy,
+            )
         if high - low <= 2 * _SILENT:
-            raise DataError("the recording is silent" + f": all samples are {high:.3g}" * (peak > 2 * _SILENT),
-                            file=name, expected="sound", remedy="record it again, or remove the row")
+            raise DataError(
+                "the recording is silent" + f": all samples are {high:.3g}" * (peak > 2 * _SILENT),
+                file=name,
+                expected="sound",
+                remedy="record it again, or remove the row",
+            )
         power = windows(samples, max(1, rate // 40))
         offset = float(samples.mean(dtype=np.float64))
         clipped = float((np.abs(samples) >= _FULL).mean())
         level = 10.0 * math.log10(max(1e-30, float(np.square(samples, dtype=np.float64).mean()) - offset**2))
         silence = float((power <= _PAUSE * power.max()).mean())
-        holds = {"clipping": clipped > _CLIPPED, "samples beyond -1 to 1": peak > _BEYOND,
-                 f"a level below {_QUIET} dB": level < _QUIET, "a DC offset": abs(offset) > _OFFSET,
-                 "hardly any sound, but silence,": silence >= _MOSTLY}
+        holds = {
+            "clipping": clipped > _CLIPPED,
+            "samples beyond -1 to 1": peak > _BEYOND,
+            f"a level below {_QUIET} dB": level < _QUIET,
+            "a DC offset": abs(offset) > _OFFSET,
+            "hardly any sound, but silence,": silence >= _MOSTLY,
+        }
         return cls(level, peak, silence, clipped, offset, (*remarks, *(one for one, so in holds.items() if so)))
 
 

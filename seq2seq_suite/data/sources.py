@@ -27,15 +27,32 @@ from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_pa
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
 _ROWS = "rows.jsonl"  # of embedded data that are kept
-_BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json",  # what `save_to_disk` adds
-                          "feats.scp", "cmvn.scp", "vad.scp"})  # and Kaldi
+_BOOKKEEPING = frozenset(
+    {
+        "dataset_info.json",
+        "dataset_dict.json",
+        "state.json",  # what `save_to_disk` adds
+        "feats.scp",
+        "cmvn.scp",
+        "vad.scp",
+    }
+)  # and Kaldi
 
 _ABOUT = frozenset({"readme", "license", "licence", "labels"})  # texts that lie beside data
 
 
-def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0, format: str = "",
-              languages: tuple[str, str] | None = None, bad: BadRows | None = None,
-              world: Mapping[str, Any] | None = None) -> Iterator[Row]:
+def read_rows(
+    path: str,
+    split: str,
+    *,
+    splits: dict[str, str],
+    subset: str = "",
+    size: int = 0,
+    format: str = "",
+    languages: tuple[str, str] | None = None,
+    bad: BadRows | None = None,
+    world: Mapping[str, Any] | None = None,
+) -> Iterator[Row]:
     """Read one split.
 
     Args:
@@ -71,13 +88,14 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     """
     bad = BadRows(0) if bad is None else bad
     if path == EMBEDDED:
-        found = _embedded(subset, splits.get(split, split), size=size, languages=languages or (),
-                          world=world)
+        found = _embedded(subset, splits.get(split, split), size=size, languages=languages or (), world=world)
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     files = files_of(path, split, splits=splits, subset=subset, format=format, languages=languages)
     if not files:
-        remedy = f"{_nearest(local(path, subset))}give the path of a local folder, or check name, subset, split and " \
-                 "network (with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
+        remedy = (
+            f"{_nearest(local(path, subset))}give the path of a local folder, or check name, subset, split and "
+            "network (with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
+        )
         # This may take half a minute without a network.
         print(f"{path}: no such local file or folder, asking the Hugging Face Hub", file=sys.stderr, flush=True)
         rows = load_rows(path, path, name=subset or None, split=splits.get(split, split), remedy=remedy)
@@ -90,8 +108,9 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
 
 
-def _embedded(view: str, split: str, *, size: int, languages: Collection[str], world: Mapping[str, Any] | None
-              ) -> Iterator[dict[str, Any]]:
+def _embedded(
+    view: str, split: str, *, size: int, languages: Collection[str], world: Mapping[str, Any] | None
+) -> Iterator[dict[str, Any]]:
     """Rows of the embedded data. Texts are generated once, which takes seconds, and kept for later runs."""
     from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, version
 
@@ -112,25 +131,39 @@ def _embedded(view: str, split: str, *, size: int, languages: Collection[str], w
         return generate()
 
 
-def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "", format: str = "",
-             languages: tuple[str, str] | None = None) -> list[Path]:
+def files_of(
+    path: str,
+    split: str,
+    *,
+    splits: dict[str, str],
+    subset: str = "",
+    format: str = "",
+    languages: tuple[str, str] | None = None,
+) -> list[Path]:
     """The files of a split, sorted by name, of parallel text one for each language; none of the Hub's data.
 
     See `read_rows` for arguments and errors.
     """
     place, name = local(path, subset), splits.get(split, split)
     if name != "train" and is_one_file(path, subset, languages):
-        raise DataError(f"no split '{split}': a single file holds the split train alone", file=path,
-                        expected="a folder with a file for each split, or the split's share of the rows in data.split",
-                        remedy='cut it off as in "data.split={validation: 0.1, test: 0.1}"'
-                        + ", or leave it out of data.test_splits" * (split != "validation"))
+        raise DataError(
+            f"no split '{split}': a single file holds the split train alone",
+            file=path,
+            expected="a folder with a file for each split, or the split's share of the rows in data.split",
+            remedy='cut it off as in "data.split={validation: 0.1, test: 0.1}"'
+            + ", or leave it out of data.test_splits" * (split != "validation"),
+        )
     sides = find_parallel(place / subset, name, languages) if languages and not format else None
     if sides:
         return list(sides)
     if place.is_file():
         if not is_readable(place, format):
-            raise DataError(f"'{place.suffix}' is not a known format", file=path, expected=", ".join(READERS),
-                            remedy="convert the file, or set data.format if only the extension is wrong")
+            raise DataError(
+                f"'{place.suffix}' is not a known format",
+                file=path,
+                expected=", ".join(READERS),
+                remedy="convert the file, or set data.format if only the extension is wrong",
+            )
         return [place]
     if whole := _whole(place / subset):
         return whole
@@ -138,19 +171,29 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
         return _files_of_split(place / subset, name, format)
     if place.is_dir() and _has_split(place, name, format):
         return _files_of_split(place, name, format)
-    if place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or kind(place) in READERS \
-            or ("/" in path and place.parent.is_dir()):  # no name of the Hub
-        raise DataError("no such file or folder", file=str(place / subset),
-                        expected="a file, a folder with the subset, or the name of a data set of the Hub",
-                        remedy=f"{_nearest(place / subset)}correct the path or the subset")
+    if (
+        place.is_dir()
+        or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path)
+        or kind(place) in READERS
+        or ("/" in path and place.parent.is_dir())
+    ):  # no name of the Hub
+        raise DataError(
+            "no such file or folder",
+            file=str(place / subset),
+            expected="a file, a folder with the subset, or the name of a data set of the Hub",
+            remedy=f"{_nearest(place / subset)}correct the path or the subset",
+        )
     return []
 
 
 def is_one_file(path: str, subset: str = "", languages: tuple[str, str] | None = None) -> bool:
     """Whether a path is that of one file without splits, of parallel text one for each language, or a folder so."""
     place = local(path, subset)
-    return place.is_file() or bool(_whole(place / subset)) or bool(languages and not (place / subset).is_dir()
-                                   and find_parallel(place / subset, "", languages))
+    return (
+        place.is_file()
+        or bool(_whole(place / subset))
+        or bool(languages and not (place / subset).is_dir() and find_parallel(place / subset, "", languages))
+    )
 
 
 def _whole(folder: Path) -> list[Path]:
@@ -206,9 +249,12 @@ def local(path: str, subset: str = "") -> Path:
         place = Path(path).expanduser()
         (place / subset).exists()
     except (OSError, RuntimeError) as error:  # too long, not readable, or `~nobody`
-        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=truncate(path),
-                        expected="a file, a folder, or the name of a data set of the Hub",
-                        remedy="correct data.path or data.subset") from None
+        raise DataError(
+            f"not a usable path: {getattr(error, 'strerror', None) or error}",
+            file=truncate(path),
+            expected="a file, a folder, or the name of a data set of the Hub",
+            remedy="correct data.path or data.subset",
+        ) from None
     return place
 
 
@@ -218,8 +264,12 @@ def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) ->
     for row in rows:
         yield row
     if row is None:
-        raise DataError(f"the split '{split}' is empty, with {len(bad.report())} broken rows left out", file=file,
-                        expected="at least one row", remedy="fill the file, or name another one under data.splits")
+        raise DataError(
+            f"the split '{split}' is empty, with {len(bad.report())} broken rows left out",
+            file=file,
+            expected="at least one row",
+            remedy="fill the file, or name another one under data.splits",
+        )
 
 
 def _stem(file: Path) -> Path:
@@ -239,13 +289,20 @@ def _nearest(place: Path) -> str:
 def _files_of_split(folder: Path, name: str, format: str = "") -> list[Path]:
     """The files of a split in a local folder, sorted."""
     linked = (place for place in folder.iterdir() if place.is_symlink() and place.is_dir())  # rglob passes them by
-    files = sorted(file for place in (folder, *linked) for file in place.rglob("*")
-                   if is_readable(file, format) and file.is_file() and file.name not in _BOOKKEEPING
-                   and "/." not in f"/{file.relative_to(folder).as_posix()}")
+    files = sorted(
+        file
+        for place in (folder, *linked)
+        for file in place.rglob("*")
+        if is_readable(file, format)
+        and file.is_file()
+        and file.name not in _BOOKKEEPING
+        and "/." not in f"/{file.relative_to(folder).as_posix()}"
+    )
     for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
         patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
-        found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)] or \
-            [file for file in files if file.name.startswith(f"instances_{candidate}")]  # as COCO calls them
+        found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)] or [
+            file for file in files if file.name.startswith(f"instances_{candidate}")
+        ]  # as COCO calls them
         if found:
             break
     else:
@@ -254,9 +311,12 @@ def _files_of_split(folder: Path, name: str, format: str = "") -> list[Path]:
     described = {file.parent for file in found if _stem(file).name == "metadata"}  # by it: the files beside it
     found = [file for file in found if file.parent not in described or _stem(file).name == "metadata"]
     if len({kind(file) for file in found}) > 1 or len({_stem(file) for file in found}) < len(found):
-        raise DataError(f"the split '{name}' exists in several formats: {', '.join(file.name for file in found[:5])}",
-                        file=str(folder), expected="one format, compressed or not",
-                        remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
+        raise DataError(
+            f"the split '{name}' exists in several formats: {', '.join(file.name for file in found[:5])}",
+            file=str(folder),
+            expected="one format, compressed or not",
+            remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others",
+        )
     return found
 
 
@@ -278,8 +338,9 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
     if name != "train":
         cut = f'cut it off train by "data.split={{{name}: 0.1}}"'
         remedy = f"{cut if name == 'validation' else f'leave it out of data.test_splits, or {cut}'}; or {remedy}"
-    return DataError(f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected,
-                     remedy=remedy)
+    return DataError(
+        f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected, remedy=remedy
+    )
 
 
 def _has_split(folder: Path, name: str, format: str = "") -> bool:

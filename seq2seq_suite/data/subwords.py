@@ -97,8 +97,12 @@ class Characters:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown character becomes U+FFFD."""
         known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
-        return self.join(["\ufffd" if number == UNKNOWN else symbol
-                          for number, symbol in zip(known, self.vocabulary.decode(known), strict=True)])
+        return self.join(
+            [
+                "\ufffd" if number == UNKNOWN else symbol
+                for number, symbol in zip(known, self.vocabulary.decode(known), strict=True)
+            ]
+        )
 
     def names(self, ids: Sequence[int]) -> list[str]:
         """The characters."""
@@ -146,18 +150,36 @@ class SentencePieces:
 
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=given(), model_writer=buffer, model_type=kind, vocab_size=size,
-                hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity",
-                max_sentence_length=_LONGEST_SENTENCE, num_threads=1, shuffle_input_sentence=False, minloglevel=3,
-                pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD],
-                bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN], unk_surface="\ufffd")
+                sentence_iterator=given(),
+                model_writer=buffer,
+                model_type=kind,
+                vocab_size=size,
+                hard_vocab_limit=False,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                max_sentence_length=_LONGEST_SENTENCE,
+                num_threads=1,
+                shuffle_input_sentence=False,
+                minloglevel=3,
+                pad_id=PAD,
+                bos_id=BEGIN,
+                eos_id=END,
+                unk_id=UNKNOWN,
+                pad_piece=SPECIALS[PAD],
+                bos_piece=SPECIALS[BEGIN],
+                eos_piece=SPECIALS[END],
+                unk_piece=SPECIALS[UNKNOWN],
+                unk_surface="\ufffd",
+            )
         except RuntimeError as problem:
             if wrong:
                 raise wrong[0] from None
             reason = str(problem).rpartition("] ")[2].strip() or str(problem)
-            raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
-                            expected="texts, and more pieces than they have different characters",
-                            remedy="raise the vocabulary's size, or segment into characters") from None
+            raise DataError(
+                f"SentencePiece cannot learn {size} pieces: {reason}",
+                expected="texts, and more pieces than they have different characters",
+                remedy="raise the vocabulary's size, or segment into characters",
+            ) from None
         return cls(buffer.getvalue())
 
     @classmethod
@@ -167,9 +189,12 @@ class SentencePieces:
         try:
             return cls(file.read_bytes())
         except (OSError, RuntimeError, ValueError, LookupError) as problem:
-            raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
-                            expected="a model that SentencePiece wrote",
-                            remedy="restore the file, or train the run again") from None
+            raise DataError(
+                f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}",
+                file=str(file),
+                expected="a model that SentencePiece wrote",
+                remedy="restore the file, or train the run again",
+            ) from None
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, SentencePiece's own format."""

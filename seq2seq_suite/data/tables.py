@@ -47,9 +47,13 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     twice = [name for name, times in Counter(columns).items() if times > 1]
     if twice or not any(columns) or lines.undecodable:
         got = f"the first line does not name the columns: {repr_short(columns)}"
-        raise DataError(f"{got}, {repr_short(twice[0])} is there more than once" if twice else got, file=str(file),
-                        line=lines.number, expected="different column names, in UTF-8",
-                        remedy="put a line of column names on top, each of them once")
+        raise DataError(
+            f"{got}, {repr_short(twice[0])} is there more than once" if twice else got,
+            file=str(file),
+            line=lines.number,
+            expected="different column names, in UTF-8",
+            remedy="put a line of column names on top, each of them once",
+        )
     expected = f"{len(columns)} columns: {truncate(', '.join(columns))}, in UTF-8"
     printed: dict[str, str] = {}  # columns of lists or objects, with what is said of them
     while True:

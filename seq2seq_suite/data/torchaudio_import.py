@@ -21,8 +21,9 @@ def load_torchaudio() -> ModuleType:
     try:
         import torchaudio
     except ModuleNotFoundError:
-        raise DataError("torchaudio is not installed", expected="it reads sound for this task",
-                        remedy=installing("speech")) from None
+        raise DataError(
+            "torchaudio is not installed", expected="it reads sound for this task", remedy=installing("speech")
+        ) from None
     except OSError:
         import torch
 

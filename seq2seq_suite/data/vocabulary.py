@@ -50,9 +50,11 @@ class Vocabulary:
     def __post_init__(self) -> None:
         reserved = [symbol for symbol in self.symbols if symbol in SPECIALS]
         if reserved:
-            raise DataError(f"the data contains the symbol '{reserved[0]}'",
-                            expected=f"none of the reserved names {', '.join(SPECIALS)}",
-                            remedy="replace it in the data, e.g. with other brackets")
+            raise DataError(
+                f"the data contains the symbol '{reserved[0]}'",
+                expected=f"none of the reserved names {', '.join(SPECIALS)}",
+                remedy="replace it in the data, e.g. with other brackets",
+            )
         ids = {symbol: number for number, symbol in enumerate(self.symbols, start=len(SPECIALS))}
         if len(ids) < len(self.symbols):
             raise ValueError("a symbol appears twice")
@@ -74,8 +76,10 @@ class Vocabulary:
         ('a', 'c')
         """
         counted = counts if isinstance(counts, Counter) else Counter(counts)
-        ranked = sorted(((symbol, count) for symbol, count in counted.items() if count >= min_count),
-                        key=lambda item: (-item[1], item[0]))
+        ranked = sorted(
+            ((symbol, count) for symbol, count in counted.items() if count >= min_count),
+            key=lambda item: (-item[1], item[0]),
+        )
         ranked = ranked[: max_size - len(SPECIALS) if max_size else None]
         return cls(tuple(symbol for symbol, _ in ranked), tuple(count for _, count in ranked))
 
@@ -121,10 +125,14 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write JSON, one symbol with its count on each line; atomically."""
-        rows = ",\n".join(f"    {json.dumps([symbol, count], ensure_ascii=False)}"
-                          for symbol, count in zip(self.symbols, self.symbol_counts, strict=True))
-        text = (f'{{\n  "format": {json.dumps(_FORMAT)},\n  "specials": {json.dumps(SPECIALS)},\n'
-                f'  "symbols": [\n{rows}\n  ]\n}}\n')
+        rows = ",\n".join(
+            f"    {json.dumps([symbol, count], ensure_ascii=False)}"
+            for symbol, count in zip(self.symbols, self.symbol_counts, strict=True)
+        )
+        text = (
+            f'{{\n  "format": {json.dumps(_FORMAT)},\n  "specials": {json.dumps(SPECIALS)},\n'
+            f'  "symbols": [\n{rows}\n  ]\n}}\n'
+        )
         atomic_write_text(Path(path), text)
 
     @classmethod
@@ -146,5 +154,6 @@ class Vocabulary:
             return cls(tuple(symbol for symbol, _ in rows), tuple(count for _, count in rows))
         except (ValueError, KeyError, TypeError, DataError) as problem:
             reason = problem.got if isinstance(problem, DataError) else f"{type(problem).__name__}: {problem}"
-            raise DataError(f"no vocabulary can be read: {reason}", file=str(path), expected=expected, remedy=remedy) \
-                from problem
+            raise DataError(
+                f"no vocabulary can be read: {reason}", file=str(path), expected=expected, remedy=remedy
+            ) from problem

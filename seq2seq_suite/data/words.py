@@ -12,8 +12,9 @@ from seq2seq_suite.common.text import LETTER, OTHER, SIGN
 from seq2seq_suite.common.types import BEGIN, END
 from seq2seq_suite.data.vocabulary import Vocabulary
 
-_WORD = regex.compile(rf"(?:(?![\p{{Nd}}_]){LETTER}\.){{2,}}|{SIGN}|{LETTER}++(?:['’.,·״׳\-]{LETTER}++)*+|{OTHER}",
-                      regex.V1)
+_WORD = regex.compile(
+    rf"(?:(?![\p{{Nd}}_]){LETTER}\.){{2,}}|{SIGN}|{LETTER}++(?:['’.,·״׳\-]{LETTER}++)*+|{OTHER}", regex.V1
+)
 _OLD_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|\w+(?:['’.,\-]\w+)*|[^\w\s]")
 
 
@@ -37,8 +38,9 @@ def split_words(text: str, *, lower_case: bool, marks: bool = True) -> tuple[str
     return tuple((_WORD if marks and not text.isascii() else _OLD_WORD).findall(text.lower() if lower_case else text))
 
 
-def encode_words(words: Sequence[str], vocabulary: Vocabulary, *, characters: Vocabulary | None = None,
-                 max_characters: int = 0) -> np.ndarray:
+def encode_words(
+    words: Sequence[str], vocabulary: Vocabulary, *, characters: Vocabulary | None = None, max_characters: int = 0
+) -> np.ndarray:
     """(S+2, 1+C) int64: each word's type and letters, between a sentinel at either end.
 
     Args:

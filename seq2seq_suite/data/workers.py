@@ -59,8 +59,9 @@ def in_processes(work: Callable[[Item], Result], items: Iterable[Item], count: i
         for connection in busy:
             yield connection.recv()
     except (EOFError, ConnectionError):
-        raise RunError("a process that encodes examples was killed, perhaps for lack of memory; the cache is as it was "
-                       "before") from None
+        raise RunError(
+            "a process that encodes examples was killed, perhaps for lack of memory; the cache is as it was before"
+        ) from None
     finally:
         for process in processes:
             process.terminate()

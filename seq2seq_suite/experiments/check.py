@@ -81,10 +81,14 @@ def _examine(config: Config) -> Rows:
 
 
 def _describe_lengths(items: Sequence[Encoded]) -> str:
-    sources, targets = (_quantiles([len(array) for array in arrays])
-                        for arrays in ([item.source for item in items], [item.target for item in items]))
-    return (f"{len(items):,} examples; source length median {sources[0]}, 95 % up to {sources[1]}, longest "
-            f"{sources[2]}; target {targets[0]}, {targets[1]}, {targets[2]}")
+    sources, targets = (
+        _quantiles([len(array) for array in arrays])
+        for arrays in ([item.source for item in items], [item.target for item in items])
+    )
+    return (
+        f"{len(items):,} examples; source length median {sources[0]}, 95 % up to {sources[1]}, longest "
+        f"{sources[2]}; target {targets[0]}, {targets[1]}, {targets[2]}"
+    )
 
 
 def _quantiles(lengths: Sequence[int]) -> tuple[int, int, int]:
@@ -104,14 +108,17 @@ def _unknown(encoded: Mapping[str, Sequence[Encoded]], warnings: list[str]) -> R
         rates = {split: _unknown_rate(items, of) for split, items in encoded.items()}
         known = {split: rate for split, rate in rates.items() if rate is not None}
         if known:
-            rows.append((f"unknown {what} symbols", ", ".join(f"{split} {100 * rate:.2f} %"
-                                                              for split, rate in known.items())))
+            rows.append(
+                (f"unknown {what} symbols", ", ".join(f"{split} {100 * rate:.2f} %" for split, rate in known.items()))
+            )
         for split, rate in known.items():
             if what == "target" and rate > 0:
                 warnings.append(f"{split} has target symbols that are not in train: they can never be predicted")
             elif rate > _MANY_UNKNOWN:
-                warnings.append(f"{100 * rate:.0f} % of the source symbols of {split} are unknown: more training data, "
-                                "a smaller min_count or smaller pieces would help")
+                warnings.append(
+                    f"{100 * rate:.0f} % of the source symbols of {split} are unknown: more training data, "
+                    "a smaller min_count or smaller pieces would help"
+                )
     return rows
 
 
@@ -133,8 +140,10 @@ def _unspaced(splits: dict[str, list[Example]], task: Task) -> Rows:
     """How many texts use a script without spaces between words."""
     if task.tokenised or task.source.of_file:
         return []
-    found = {split: sum(has_unspaced(f"{task.source.to_text(one.source)} {task.to_text(one.reference)}")
-                        for one in examples) for split, examples in splits.items()}
+    found = {
+        split: sum(has_unspaced(f"{task.source.to_text(one.source)} {task.to_text(one.reference)}") for one in examples)
+        for split, examples in splits.items()
+    }
     counts = ", ".join(f"{split} {_share(count, len(splits[split]))}" for split, count in found.items() if count)
     return [("scripts without blanks", f"{counts}: each sign counts as a word")] if counts else []
 
@@ -147,22 +156,34 @@ def _overlap(splits: dict[str, list[Example]], warnings: list[str]) -> Rows:
     rows = [("repeated in train", f"{_share(repeated, len(keys['train']))} sources occurred before")]
     for split in [name for name in splits if name != "train"]:
         found = [place for place, key in enumerate(keys[split]) if key in train]
-        rows.append((f"{split} also in train", f"{_share(len(found), len(keys[split]))} sources"
-                     + _named([splits[split][place] for place in found])))
+        rows.append(
+            (
+                f"{split} also in train",
+                f"{_share(len(found), len(keys[split]))} sources" + _named([splits[split][place] for place in found]),
+            )
+        )
         if found:
             whole = len(found) == len(keys[split])
-            warnings.append(f"{split} shares sources with train ({len(found)}): its metrics will be too good"
-                            + "; data.split cuts splits off one file, e.g. {validation: 0.1, test: 0.1}" * whole)
+            warnings.append(
+                f"{split} shares sources with train ({len(found)}): its metrics will be too good"
+                + "; data.split cuts splits off one file, e.g. {validation: 0.1, test: 0.1}" * whole
+            )
     return rows
 
 
 def _key(source: object) -> Hashable:
-    return source.tobytes() if isinstance(source, np.ndarray) else source if isinstance(source, Hashable) \
-        else repr(source)
+    return (
+        source.tobytes() if isinstance(source, np.ndarray) else source if isinstance(source, Hashable) else repr(source)
+    )
 
 
-def _positions(splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor,
-               found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
+def _positions(
+    splits: dict[str, list[Example]],
+    encoded: Mapping[str, Sequence[Encoded]],
+    predictor: Predictor,
+    found: dict[str, tuple[list[int], list[int]]],
+    warnings: list[str],
+) -> Rows:
     """Targets that need more positions than a parallel decoder has; removed from those beyond the search's limit."""
     options = predictor.learner.strategy.options
     if options.room(torch.ones(1, dtype=torch.int64)) is None:
@@ -180,12 +201,22 @@ def _positions(splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[
 
 def _by_split(splits: dict[str, list[Example]], found: Mapping[str, Sequence[int]]) -> str:
     """How many examples of each split were found, and the first few."""
-    return "; ".join(f"{split} {_share(len(places), len(splits[split]))}{_named([splits[split][at] for at in places])}"
-                     for split, places in found.items() if len(places)) or "none"
+    return (
+        "; ".join(
+            f"{split} {_share(len(places), len(splits[split]))}{_named([splits[split][at] for at in places])}"
+            for split, places in found.items()
+            if len(places)
+        )
+        or "none"
+    )
 
 
-def _gold_outputs(splits: dict[str, list[Example]], encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor,
-                  warnings: list[str]) -> Rows:
+def _gold_outputs(
+    splits: dict[str, list[Example]],
+    encoded: Mapping[str, Sequence[Encoded]],
+    predictor: Predictor,
+    warnings: list[str],
+) -> Rows:
     """Targets that no search can produce: too long, or rejected by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
     kinds = {"longer than the limit": "raise search.max_length_factor or max_length_extra"}
@@ -196,17 +227,22 @@ def _gold_outputs(splits: dict[str, list[Example]], encoded: Mapping[str, Sequen
     for number, (kind, remedy) in enumerate(kinds.items()):
         places = {split: found[split][number] for split in splits}
         rows.append((f"targets {kind}", _by_split(splits, places)))
-        warnings += [f"targets of {split} are {kind}, so no search can produce them: {remedy}"
-                     for split in splits if places[split]]
+        warnings += [
+            f"targets of {split} are {kind}, so no search can produce them: {remedy}"
+            for split in splits
+            if places[split]
+        ]
     return rows
 
 
-def _impossible(items: Sequence[Encoded], predictor: Predictor, constraint: Constraint | None
-                ) -> tuple[list[int], list[int]]:
+def _impossible(
+    items: Sequence[Encoded], predictor: Predictor, constraint: Constraint | None
+) -> tuple[list[int], list[int]]:
     """Places of the examples whose gold output is too long, and of those whose gold output is not allowed."""
     too_long, forbidden = [], []
-    order = sorted((place for place, item in enumerate(items) if len(item.target)),
-                   key=lambda place: len(items[place].target))
+    order = sorted(
+        (place for place, item in enumerate(items) if len(item.target)), key=lambda place: len(items[place].target)
+    )
     for first in range(0, len(order), _ROWS):
         places = order[first : first + _ROWS]
         batch = collate([items[place] for place in places], predictor.task.name)
@@ -230,27 +266,40 @@ def _follows(constraint: Constraint, batch: Batch, limits: Tensor) -> Tensor:
     return fine
 
 
-def _plan(training: Training, order: Sequence[np.ndarray], sources: np.ndarray, targets: np.ndarray,
-          warnings: list[str]) -> Rows:
+def _plan(
+    training: Training, order: Sequence[np.ndarray], sources: np.ndarray, targets: np.ndarray, warnings: list[str]
+) -> Rows:
     """Batches and epochs of the training data, of these lengths."""
     padded = sum(len(rows) * int(targets[rows].max()) for rows in order)
     epochs = training.max_updates * training.accumulate / len(order)
     minutes = f", or {training.max_minutes:g} minutes" if training.max_minutes < float("inf") else ""
     widest = max(int(targets.max()), int(sources.max()))
     if widest > training.batch_tokens:
-        warnings.append(f"the longest example has {widest} symbols, training.batch_tokens is {training.batch_tokens}: "
-                        "it makes a batch larger than that")
+        warnings.append(
+            f"the longest example has {widest} symbols, training.batch_tokens is {training.batch_tokens}: "
+            "it makes a batch larger than that"
+        )
     if epochs < 1 and not minutes:
         warnings.append(f"training.max_updates={training.max_updates} ends before every example was seen once")
     if training.warmup_updates >= training.max_updates:
-        warnings.append(f"training.warmup_updates={training.warmup_updates} is not below max_updates: the learning "
-                        "rate never reaches its peak")
+        warnings.append(
+            f"training.warmup_updates={training.warmup_updates} is not below max_updates: the learning "
+            "rate never reaches its peak"
+        )
     if training.validate_every > training.max_updates:
         warnings.append("training.validate_every exceeds max_updates: the run validates only at the end")
-    return [("batches an epoch", f"{len(order):,} of at most {training.batch_tokens:,} padded target symbols, "
-                                 f"{100 * (1 - targets.sum() / padded):.1f} % of them padding"),
-            ("planned", f"{training.max_updates:,} updates of {training.accumulate} "
-                        f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}")]
+    return [
+        (
+            "batches an epoch",
+            f"{len(order):,} of at most {training.batch_tokens:,} padded target symbols, "
+            f"{100 * (1 - targets.sum() / padded):.1f} % of them padding",
+        ),
+        (
+            "planned",
+            f"{training.max_updates:,} updates of {training.accumulate} "
+            f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}",
+        ),
+    ]
 
 
 def _limits(encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor) -> Rows:
@@ -264,25 +313,39 @@ def _limits(encoded: Mapping[str, Sequence[Encoded]], predictor: Predictor) -> R
 def _costs(options: Training, largest: Sequence[Encoded], predictor: Predictor) -> Rows:
     """Parameters, and the memory of a training step."""
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0, "heads": 0}
-    names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
-             "output": "output and its embedding"}
+    names = {
+        "frontend": "front-end",
+        "encoder": "encoder",
+        "embedding": "output and its embedding",
+        "output": "output and its embedding",
+    }
     embedding, heads = (set(part.parameters()) for part in (predictor.model.embedding, predictor.learner.strategy))
     for name, parameter in predictor.learner.named_parameters():
         # A shared embedding is listed under its name in the front-end first.
         part = "embedding" if parameter in embedding else name.split(".")[1]
         groups["heads" if parameter in heads else names.get(part, "decoder")] += parameter.numel()
     total = sum(groups.values())
-    shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items()
-                       if size or group != "heads")
+    shares = ", ".join(
+        f"{group} {100 * size / total:.0f} %" for group, size in groups.items() if size or group != "heads"
+    )
     weights = sum(parameter.numel() * parameter.element_size() for parameter in predictor.learner.parameters())
-    parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
-             "average": weights if options.ema_decay else 0,
-             "activations": _activations(largest, predictor, total)}
+    parts = {
+        "weights": weights,
+        "gradients": weights,
+        "optimiser": 2 * weights,
+        "average": weights if options.ema_decay else 0,
+        "activations": _activations(largest, predictor, total),
+    }
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
-    return [("parameters", f"{total:,}: {shares}"),
-            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32 ({listed}), plus "
-                                f"{_megabytes(peak_memory(torch.device('cpu')))} for Python, PyTorch and these data"),
-            ("largest batch", f"{len(largest)} examples, {_width(largest)} target symbols wide")]
+    return [
+        ("parameters", f"{total:,}: {shares}"),
+        (
+            "memory of a step",
+            f"about {_megabytes(sum(parts.values()))} in float32 ({listed}), plus "
+            f"{_megabytes(peak_memory(torch.device('cpu')))} for Python, PyTorch and these data",
+        ),
+        ("largest batch", f"{len(largest)} examples, {_width(largest)} target symbols wide"),
+    ]
 
 
 def _width(items: Sequence[Encoded]) -> int:

@@ -103,8 +103,11 @@ class Corpus:
     def _examples(self, share: float) -> Iterator[Example]:
         """The examples in a share of the rows, evenly spread."""
         bad = BadRows(self._bad.limit, longest=self._bad.longest)
-        rows = (row for number, row in enumerate(self.task.open("train", bad))
-                if int((number + 1) * share) > int(number * share))
+        rows = (
+            row
+            for number, row in enumerate(self.task.open("train", bad))
+            if int((number + 1) * share) > int(number * share)
+        )
         return self.task.examples_of(rows, bad)
 
     @cached_property
@@ -120,15 +123,19 @@ class Corpus:
 
         def make(folder: Path) -> None:
             began = time.monotonic()
-            print(f"train: building vocabularies from at most {self.config.data.vocabulary_rows:,} of {self._lines:,} "
-                  "rows (data.vocabulary_rows)", flush=True)
+            print(
+                f"train: building vocabularies from at most {self.config.data.vocabulary_rows:,} of {self._lines:,} "
+                "rows (data.vocabulary_rows)",
+                flush=True,
+            )
             self.task.fit(self)
             self.task.save(folder)
             print(f"train: vocabularies built in {time.monotonic() - began:.0f} s", flush=True)
 
         data = self.config.data
-        name = self._fingerprint("vocabulary", rows=data.vocabulary_rows, share=data.share,
-                                 seed=self.config.seed if data.share < 1.0 else 0)
+        name = self._fingerprint(
+            "vocabulary", rows=data.vocabulary_rows, share=data.share, seed=self.config.seed if data.share < 1.0 else 0
+        )
         self.task.load(cache.entry(self.folder, name, make))
 
     # -- other splits -------------------------------------------------------------------------------------------
@@ -178,14 +185,19 @@ class Corpus:
             if self._mapped.size != facts["examples"]:
                 raise ValueError
         except (ArrowException, DataError, OSError, LookupError, TypeError, ValueError):
-            raise DataError("the encoded corpus is damaged", file=str(folder), expected="what this program wrote",
-                            remedy="delete the folder: it is made again") from None
+            raise DataError(
+                "the encoded corpus is damaged",
+                file=str(folder),
+                expected="what this program wrote",
+                remedy="delete the folder: it is made again",
+            ) from None
         for line in notes:
             print(line)
         return self._mapped
 
     def origins(self) -> Sequence[str]:
         """Where each example came from, after `encoded`."""
+
         def origin(index: int) -> str:
             file, line = self._mapped.place(index)
             return f"{self.files[file]}:{line}"
@@ -213,17 +225,36 @@ class Corpus:
                 digest.update(packed.content)
                 count += packed.count
         if not count:
-            raise DataError(f"the split 'train' has no usable {self.task.item}", file=self.config.data.path,
-                            expected=self.task.expected, remedy="check data.path and data.splits")
+            raise DataError(
+                f"the split 'train' has no usable {self.task.item}",
+                file=self.config.data.path,
+                expected=self.task.expected,
+                remedy="check data.path and data.splits",
+            )
         if self._stats() != before:
-            raise DataError("a file has changed while it was read", file=self.config.data.path,
-                            expected="files that stay as they are", remedy="start again when they are complete")
-        atomic_write_text(folder / _FACTS, to_json({
-            "examples": count, "digest": digest.hexdigest(), "notes": [*dict.fromkeys(bad.notes), *bad.report()],
-            "files": list(map(str, self.files))}))
+            raise DataError(
+                "a file has changed while it was read",
+                file=self.config.data.path,
+                expected="files that stay as they are",
+                remedy="start again when they are complete",
+            )
+        atomic_write_text(
+            folder / _FACTS,
+            to_json(
+                {
+                    "examples": count,
+                    "digest": digest.hexdigest(),
+                    "notes": [*dict.fromkeys(bad.notes), *bad.report()],
+                    "files": list(map(str, self.files)),
+                }
+            ),
+        )
         seconds, mine, whole = time.monotonic() - began, cache.size_of(folder) / 1e6, cache.size_of(self.folder) / 1e6
-        print(f"train: {count:,} examples encoded in {seconds:.0f} s ({count / seconds:,.0f} a second): {mine:,.0f} MB "
-              f"of {whole:,.0f} in {self.folder}, which the verb `cache` lists and clears", flush=True)
+        print(
+            f"train: {count:,} examples encoded in {seconds:.0f} s ({count / seconds:,.0f} a second): {mine:,.0f} MB "
+            f"of {whole:,.0f} in {self.folder}, which the verb `cache` lists and clears",
+            flush=True,
+        )
 
     def _rows(self) -> Iterator[_Rows]:
         """The rows of the files in parts, and in their places the rows that cannot be read."""
@@ -284,16 +315,26 @@ class Corpus:
     def _fingerprint(self, what: str, **more: Any) -> str:
         """A name that depends on data, options, code and the given values."""
         config = self.config
-        facts = {"what": what, "task": config.task, "version": __version__, "sentencepiece": version("sentencepiece"),
-                 "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config),
-                 "options": {name: getattr(config, name).model_dump() for name in config.own_sections},
-                 "files": self._stats(), **more}
+        facts = {
+            "what": what,
+            "task": config.task,
+            "version": __version__,
+            "sentencepiece": version("sentencepiece"),
+            "data": config.data.model_dump(exclude=_NOT_OF_ROWS),
+            "code": _code(config),
+            "options": {name: getattr(config, name).model_dump() for name in config.own_sections},
+            "files": self._stats(),
+            **more,
+        }
         return f"{what}-{hashlib.sha256(to_json(facts).encode()).hexdigest()[:24]}"
 
     def _stats(self) -> list[tuple[str | int, ...]]:
         """Path, size, times and inode of each file: tools that copy restore size and time alone."""
-        return [(str(file.resolve()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-                for file in self.files if (found := file.stat())]
+        return [
+            (str(file.resolve()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            for file in self.files
+            if (found := file.stat())
+        ]
 
     def _vocabulary(self) -> str:
         """A hash of the task's vocabularies."""

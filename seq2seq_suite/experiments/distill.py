@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 PROVENANCE = "provenance.json"
 
 
-def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[str],
-            more: Mapping[str, Sequence[Example]] | None = None) -> dict[str, Any]:
+def distill(
+    loaded: LoadedRun,
+    directory: Path,
+    output: Path,
+    *,
+    command: list[str],
+    more: Mapping[str, Sequence[Example]] | None = None,
+) -> dict[str, Any]:
     """Decode a run's training sources, and more, into `output/train.jsonl`; the other splits keep their references.
 
     A model's outputs are simpler and more consistent than people's, which helps models that decode in parallel.
@@ -43,20 +49,26 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     Source: Kim & Rush 2016, section 3.3; for parallel decoders Gu et al. 2018, with more sources Zhou & Keung 2020.
     """
     if output.exists() and any(output.iterdir()):
-        raise ConfigError("the folder is not empty", file=str(output), expected="a new one",
-                          remedy="choose another with --output")
+        raise ConfigError(
+            "the folder is not empty", file=str(output), expected="a new one", remedy="choose another with --output"
+        )
     task, config = loaded.task, loaded.config
     if not task.rewritable:
-        raise ConfigError(f"its task is {task.name}, whose targets cannot be replaced by outputs", file=str(directory),
-                          expected=tasks_with("rewritable"))
+        raise ConfigError(
+            f"its task is {task.name}, whose targets cannot be replaced by outputs",
+            file=str(directory),
+            expected=tasks_with("rewritable"),
+        )
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits.pop("train")
     predictions = _predictions(loaded, train)
     texts = [task.to_text(prediction) for prediction in predictions]
     empty = sum(not text.strip() for text in texts)
     score = task.score(predictions, [example.reference for example in train])
-    rows = [task.row(example, text if text.strip() else task.to_text(example.reference))
-            for example, text in zip(train, texts, strict=True)]
+    rows = [
+        task.row(example, text if text.strip() else task.to_text(example.reference))
+        for example, text in zip(train, texts, strict=True)
+    ]
     # A source is identified by its row without the reference columns.
     known, counts = {to_json(task.row(replace(example, reference=None), "")) for example in train}, {}
     for name, examples in (more or {}).items():
@@ -70,15 +82,24 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot be created: {error.strerror}", file=str(output),
-                          remedy="choose another folder with --output") from None
+        raise ConfigError(
+            f"cannot be created: {error.strerror}", file=str(output), remedy="choose another folder with --output"
+        ) from None
     _write(output / "train.jsonl", rows)
     for split, examples in splits.items():
         _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])
-    facts = {**provenance(command, config.seed, {}), "teacher": str(directory),
-             "teacher_weights_sha256": hash_of(best(directory) / MODEL), "teacher_data": config.data.path,
-             "search": config.search.model_dump(), "rows": len(train), "empty": empty,
-             "against_references": score.figures, "signature": score.signature, "more_sources": counts}
+    facts = {
+        **provenance(command, config.seed, {}),
+        "teacher": str(directory),
+        "teacher_weights_sha256": hash_of(best(directory) / MODEL),
+        "teacher_data": config.data.path,
+        "search": config.search.model_dump(),
+        "rows": len(train),
+        "empty": empty,
+        "against_references": score.figures,
+        "signature": score.signature,
+        "more_sources": counts,
+    }
     atomic_write_text(output / PROVENANCE, to_json(facts, indent=1) + "\n")
     return facts
 

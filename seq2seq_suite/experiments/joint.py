@@ -94,15 +94,28 @@ def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
         return [Part(task.name, config, run_directory, task, read_splits(config, task))]
     streamed = [name for name, own in config.tasks.items() if own.data.streaming]
     if streamed:
-        raise ConfigError(f"tasks.{streamed[0]}.data.streaming in a joint run", remedy="leave it out",
-                          expected="tasks whose numbers of examples are known, for their shares")
+        raise ConfigError(
+            f"tasks.{streamed[0]}.data.streaming in a joint run",
+            remedy="leave it out",
+            expected="tasks whose numbers of examples are known, for their shares",
+        )
     tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
-    return [Part(name, own, RunDirectory(task_directory(run_directory.path, name)), tasks[name],
-                 read_splits(own, tasks[name]), f"{name}/") for name, own in config.tasks.items()]
+    return [
+        Part(
+            name,
+            own,
+            RunDirectory(task_directory(run_directory.path, name)),
+            tasks[name],
+            read_splits(own, tasks[name]),
+            f"{name}/",
+        )
+        for name, own in config.tasks.items()
+    ]
 
 
-def build_predictors(parts: Sequence[Part], *, ranks: Ranks, device: Any
-                     ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
+def build_predictors(
+    parts: Sequence[Part], *, ranks: Ranks, device: Any
+) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
     """The learner with fresh weights, and predictors; several tasks share what they can."""
     predictors: dict[str, Predictor] = {}
     like: list[tuple[Shape, Seq2Seq]] = []
@@ -112,23 +125,41 @@ def build_predictors(parts: Sequence[Part], *, ranks: Ranks, device: Any
         like.append((part.task.shape(), found.model))
     if not parts[0].prefix:
         return predictors[parts[0].name].learner, predictors
-    return JointLearner({name: predictor.learner for name, predictor in predictors.items()},
-                        {part.name: part.config.task_weight for part in parts}), predictors
+    return JointLearner(
+        {name: predictor.learner for name, predictor in predictors.items()},
+        {part.name: part.config.task_weight for part in parts},
+    ), predictors
 
 
-def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[Part], ranks: Ranks = ALONE, *,
-                  resume: bool, command: list[str]) -> tuple[Trainer, dict[str, Predictor]]:
+def build_trainer(
+    config: Config,
+    run_directory: RunDirectory,
+    parts: Sequence[Part],
+    ranks: Ranks = ALONE,
+    *,
+    resume: bool,
+    command: list[str],
+) -> tuple[Trainer, dict[str, Predictor]]:
     """Prepares vocabularies, data and learner, and writes to the run directory what must be kept."""
     options = config.training
     for part in parts:
         with preparing(f"building vocabularies and encoding the examples of {part.name}"):
-            prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks,
-                               resume=resume)
-            part.encoded = {split: encode(part.config.backbone, part.task, part.examples[split])
-                            for split in ("train", "validation")}
+            prepare_vocabulary(
+                part.config, part.task, part.examples["train"], part.run.vocabulary, ranks, resume=resume
+            )
+            part.encoded = {
+                split: encode(part.config.backbone, part.task, part.examples[split])
+                for split in ("train", "validation")
+            }
         for split, items in part.encoded.items():
-            tell_room(part.config.strategy, part.config.search, part.task, part.prefix + split, items,
-                      origins(part.examples[split]))
+            tell_room(
+                part.config.strategy,
+                part.config.search,
+                part.task,
+                part.prefix + split,
+                items,
+                origins(part.examples[split]),
+            )
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(parts, ranks=ranks, device=device)
     for part in parts:  # not only when the first validation or test split is decoded
@@ -141,28 +172,45 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         compile_layers(learner, device)
     # Batches depend on it, so that processes on different machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
-    batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
-                                   seed=config.seed, round_lengths=round_lengths(options, precision, device),
-                                   encode_epoch=epoch_encoder(part.config.backbone, part.task, part.examples["train"]))
-               for part in parts}
+    batches = {
+        part.name: Bucketed(
+            part.encoded["train"],
+            part.name,
+            batch_tokens=part.config.training.batch_tokens,
+            seed=config.seed,
+            round_lengths=round_lengths(options, precision, device),
+            encode_epoch=epoch_encoder(part.config.backbone, part.task, part.examples["train"]),
+        )
+        for part in parts
+    }
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
         stream = Mixture(batches, chosen := _shares(config.mixture, options, parts, batches))
-        run_directory.say("shares of the batches: "
-                          + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items()))
+        run_directory.say(
+            "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
+        )
     encoded = {part.prefix + split: items for part in parts for split, items in part.encoded.items()}
     write_provenance(config, run_directory, encoded, ranks, resume=resume, command=command)
     first = parts[0].task
     metric = Metric(MEAN, True) if parts[0].prefix else Metric(first.primary_metric, first.higher_is_better)
-    return Trainer(run=run_directory, options=options, learner=learner, batches=stream,
-                   validate=_validation(options.validate_examples, config.seed, parts, predictors), metric=metric,
-                   device=device, precision=precision,
-                   origins=chained([origins(part.examples["train"]) for part in parts]), ranks=ranks,
-                   balance=_balance(config.mixture.balance, learner)), predictors
+    return Trainer(
+        run=run_directory,
+        options=options,
+        learner=learner,
+        batches=stream,
+        validate=_validation(options.validate_examples, config.seed, parts, predictors),
+        metric=metric,
+        device=device,
+        precision=precision,
+        origins=chained([origins(part.examples["train"]) for part in parts]),
+        ranks=ranks,
+        balance=_balance(config.mixture.balance, learner),
+    ), predictors
 
 
-def _validation(most: int, seed: int, parts: Sequence[Part], predictors: Mapping[str, Predictor]
-                ) -> Callable[[Callable[[], None]], dict[str, float]]:
+def _validation(
+    most: int, seed: int, parts: Sequence[Part], predictors: Mapping[str, Predictor]
+) -> Callable[[Callable[[], None]], dict[str, float]]:
     """A function that returns the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
 
     It calls its argument before each batch.
@@ -173,18 +221,30 @@ def _validation(most: int, seed: int, parts: Sequence[Part], predictors: Mapping
     reported = set[str]()
 
     def validate(between: Callable[[], None]) -> dict[str, float]:
-        scores = {part.name: predictors[part.name].score(
-            [part.held_out("validation")[place] for place in kept[part.name]],
-            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
+        scores = {
+            part.name: predictors[part.name].score(
+                [part.held_out("validation")[place] for place in kept[part.name]],
+                [part.encoded["validation"][place] for place in kept[part.name]],
+                between=between,
+            )[0]
+            for part in parts
+        }
         figures = {name: score.figures for name, score in scores.items()}
         for part in parts if predictors[parts[0].name].ranks.is_first else ():
             for note in (found for found in scores[part.name].notes if found not in reported):
                 reported.add(note)
                 part.run.say(f"validation: {note}")
-        losses = {f"loss_{part.prefix}{name}": value for part in parts
-                  for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
-        return {**(joined(figures, {part.name: part.task for part in parts}) if parts[0].prefix
-                   else figures[parts[0].name]), **losses}
+        losses = {
+            f"loss_{part.prefix}{name}": value
+            for part in parts
+            for name, value in predictors[part.name].losses(learned[part.name], between=between).items()
+        }
+        return {
+            **(
+                joined(figures, {part.name: part.task for part in parts}) if parts[0].prefix else figures[parts[0].name]
+            ),
+            **losses,
+        }
 
     return validate
 
@@ -201,8 +261,10 @@ def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]
     for name, of_task in figures.items():
         figure = of_task[tasks[name].primary_metric]
         primary.append(figure if tasks[name].higher_is_better else 100.0 - figure)
-    return {MEAN: statistics.fmean(primary), **{f"{name}/{metric}": value for name, of_task in figures.items()
-                                                for metric, value in of_task.items()}}
+    return {
+        MEAN: statistics.fmean(primary),
+        **{f"{name}/{metric}": value for name, of_task in figures.items() for metric, value in of_task.items()},
+    }
 
 
 def evaluate_parts(parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer) -> dict[str, Any]:
@@ -214,14 +276,21 @@ def evaluate_parts(parts: Sequence[Part], predictors: Mapping[str, Predictor], t
             checkpoint.export(part.run.checkpoints, predictors[part.name].learner)
     summaries = {part.name: _evaluate(part, predictors[part.name], trainer) for part in parts}
     if not parts[0].prefix:
-        summary, = summaries.values()
+        (summary,) = summaries.values()
     else:
         for part in parts:
             summaries[part.name] |= _of_part(part, predictors[part.name], trainer)
             part.run.write_summary(summaries[part.name])
-        summary = {"task": "multitask", "primary_metric": MEAN, "higher_is_better": True,
-                   "splits": _joined_splits(summaries, parts), "failures": {}, "signature": "", "formula": "mean",
-                   **trainer.cost()}
+        summary = {
+            "task": "multitask",
+            "primary_metric": MEAN,
+            "higher_is_better": True,
+            "splits": _joined_splits(summaries, parts),
+            "failures": {},
+            "signature": "",
+            "formula": "mean",
+            **trainer.cost(),
+        }
     summary["splits"].setdefault("validation", {trainer.metric.name: trainer.progress.best_figure})
     return summary
 
@@ -234,19 +303,28 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
     tested = {split: part.held_out(split) for split in part.config.data.test_splits}
     found = {split: trivial.figures(part.task, part.examples["train"], some) for split, some in tested.items()}
     best = max if part.task.higher_is_better else min
-    return {**evaluate_splits(part.run, predictor, tested), "baselines": found,
-            "baseline": {split: best(figures.values()) for split, figures in found.items() if figures},
-            "ceiling": {split: figure for split, some in tested.items()
-                        if (figure := trivial.ceiling(part.task, part.examples["train"], some)) is not None},
-            **trainer.cost()}
+    return {
+        **evaluate_splits(part.run, predictor, tested),
+        "baselines": found,
+        "baseline": {split: best(figures.values()) for split, figures in found.items() if figures},
+        "ceiling": {
+            split: figure
+            for split, some in tested.items()
+            if (figure := trivial.ceiling(part.task, part.examples["train"], some)) is not None
+        },
+        **trainer.cost(),
+    }
 
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
     """Additions to a task's own summary in a joint run."""
     assert isinstance(trainer.batches, Mixture)
     position = trainer.progress.update * trainer.options.accumulate
-    return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
-            "core_parameters": predictor.learner.num_core_parameters()}
+    return {
+        "batches": trainer.batches.counts(position)[part.name],
+        "parameters": predictor.learner.num_parameters(),
+        "core_parameters": predictor.learner.num_core_parameters(),
+    }
 
 
 def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
@@ -263,13 +341,18 @@ def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[P
     return dict(sorted(tables.items(), key=lambda item: MEAN not in item[1]))
 
 
-def _shares(mixture: MixtureOptions, training: Training, parts: Sequence[Part], batches: Mapping[str, Bucketed]
-            ) -> dict[str, float]:
+def _shares(
+    mixture: MixtureOptions, training: Training, parts: Sequence[Part], batches: Mapping[str, Bucketed]
+) -> dict[str, float]:
     """The tasks' shares of the batches, by temperature and maximal epochs."""
     total = training.max_updates * training.accumulate
     most = [mixture.max_epochs * len(part) / total for part in batches.values()]
-    found = shares([len(part.items) for part in batches.values()], temperature=mixture.temperature,
-                   factors=[part.config.task_share for part in parts], most=most)
+    found = shares(
+        [len(part.items) for part in batches.values()],
+        temperature=mixture.temperature,
+        factors=[part.config.task_share for part in parts],
+        most=most,
+    )
     return dict(zip(batches, found, strict=True))
 
 
@@ -277,5 +360,6 @@ def _balance(exponent: float, learner: Learner | JointLearner) -> GradientBalanc
     """None if the tasks' gradients are added unscaled."""
     if not (exponent and isinstance(learner, JointLearner)):
         return None
-    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=exponent,
-                           weights=learner.weights)
+    return GradientBalance(
+        list(learner.parameters()), list(learner.core_parameters()), exponent=exponent, weights=learner.weights
+    )

@@ -96,9 +96,12 @@ def encode(backbone: Backbone, task: Task, examples: Train) -> Sequence[Encoded]
     most = backbone.max_positions - (sources if backbone.encoder == "none" else np.zeros_like(sources))
     bounded = backbone.decoder != "rnn" and row_of(POSITIONS, backbone.positions).bounded
     for place in np.flatnonzero(targets > most)[:bounded]:
-        raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[int(place)]),
-                        expected=f"at most {most[place]:,}: backbone.max_positions is {backbone.max_positions:,}",
-                        remedy="remove the row, or raise backbone.max_positions")
+        raise DataError(
+            f"a target of {targets[place]:,} symbols",
+            **place_of(origins(examples)[int(place)]),
+            expected=f"at most {most[place]:,}: backbone.max_positions is {backbone.max_positions:,}",
+            remedy="remove the row, or raise backbone.max_positions",
+        )
     return encoded
 
 
@@ -107,8 +110,15 @@ def origins(examples: Train) -> Sequence[str]:
     return examples.origins() if isinstance(examples, Corpus | Stream) else [example.origin for example in examples]
 
 
-def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]],
-                     ranks: Ranks, *, resume: bool, command: list[str]) -> None:
+def write_provenance(
+    config: Config,
+    run_directory: RunDirectory,
+    encoded: Mapping[str, Sequence[Encoded]],
+    ranks: Ranks,
+    *,
+    resume: bool,
+    command: list[str],
+) -> None:
     """Write configuration and provenance, after all checks.
 
     The data must be the same in all processes, and unchanged if the run is resumed.
@@ -120,13 +130,18 @@ def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mappi
     if resume:
         resuming.check_data(run_directory, hashes, config.data.path)
     if ranks.first(hashes) != hashes:
-        raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
-                        expected="the same data on every machine", remedy="copy the data of the first machine")
+        raise DataError(
+            f"process {ranks.rank} reads other examples than the first one",
+            file=config.data.path,
+            expected="the same data on every machine",
+            remedy="copy the data of the first machine",
+        )
     run_directory.summary.unlink(missing_ok=True)  # it is out of date
     write_config(config, run_directory)
     own_code = {key.removeprefix("components."): one for key, one in config.code.items()}
-    run_directory.write_provenance(provenance(
-        command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code))
+    run_directory.write_provenance(
+        provenance(command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code)
+    )
 
 
 def write_config(config: Config, run_directory: RunDirectory) -> None:
@@ -177,10 +192,16 @@ def initialise_from(config: Config, learner: Trained) -> str:
     run = Path(config.init_from)
     path = weights.best(run)
     theirs, ours = config_file.parse(run / CONFIG, of_run=True).get("backbone", {}), config.backbone.model_dump()
-    said = weights.load_parts(path, learner, config.init_parts) if EVERYTHING not in config.init_parts else \
-        f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
-    unlike = [f"backbone.{key} is {ours[key]}, but {theirs[key]} there" for key in _NO_WEIGHTS
-              if theirs.get(key, ours[key]) != ours[key]]
+    said = (
+        weights.load_parts(path, learner, config.init_parts)
+        if EVERYTHING not in config.init_parts
+        else f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
+    )
+    unlike = [
+        f"backbone.{key} is {ours[key]}, but {theirs[key]} there"
+        for key in _NO_WEIGHTS
+        if theirs.get(key, ours[key]) != ours[key]
+    ]
     return "; ".join((said, *unlike))
 
 

@@ -56,14 +56,17 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         ConfigError: a key has changed that must not.
     """
     before, after, changed = _changed(run_directory, config)
-    wrong = [key for key in changed
-             if not (plain := _IN_A_TASK.sub("", key)).startswith(_MAY_CHANGE) or plain in _MUST_STAY]
+    wrong = [
+        key for key in changed if not (plain := _IN_A_TASK.sub("", key)).startswith(_MAY_CHANGE) or plain in _MUST_STAY
+    ]
     if wrong:
         key = wrong[0]
-        raise ConfigError(f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
-                          file=str(run_directory.config),
-                          expected="the same task, data, model and optimizer when resuming",
-                          remedy="resume with the values it had, or start from scratch with --output or --overwrite")
+        raise ConfigError(
+            f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
+            file=str(run_directory.config),
+            expected="the same task, data, model and optimizer when resuming",
+            remedy="resume with the values it had, or start from scratch with --output or --overwrite",
+        )
     for key in changed:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
             continue  # the joint run changes it for all its tasks
@@ -87,11 +90,15 @@ def _rate_changes(before: Training, after: Training, progress: Progress | None) 
     last, next_one = rate(before, progress.update - 1), rate(after, progress.update)
     if abs(next_one - rate(before, progress.update)) <= _LITTLE * max(last, next_one):
         return ""
-    now, was = (f"{options.schedule} over {options.max_updates:,} updates"
-                + f" or {options.max_minutes:g} minutes" * (options.max_minutes < math.inf)
-                for options in (after, before))
-    return (f"the learning rate goes from {last:.2g} to {next_one:.2g} at update {progress.update + 1}: {now} (was "
-            f"{was}); training.schedule=constant training.learning_rate={last:.2g} stays where it was")
+    now, was = (
+        f"{options.schedule} over {options.max_updates:,} updates"
+        + f" or {options.max_minutes:g} minutes" * (options.max_minutes < math.inf)
+        for options in (after, before)
+    )
+    return (
+        f"the learning rate goes from {last:.2g} to {next_one:.2g} at update {progress.update + 1}: {now} (was "
+        f"{was}); training.schedule=constant training.learning_rate={last:.2g} stays where it was"
+    )
 
 
 def check_same(run_directory: RunDirectory, config: Config) -> None:
@@ -103,9 +110,12 @@ def check_same(run_directory: RunDirectory, config: Config) -> None:
     before, after, changed = _changed(run_directory, config)
     for key in changed:
         if not _IN_A_TASK.sub("", key).startswith((*_NO_MATTER, "data.test_splits")):
-            raise ConfigError(f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
-                              file=str(run_directory.config), expected="runs with the requested settings",
-                              remedy="choose another --output, or delete the run")
+            raise ConfigError(
+                f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
+                file=str(run_directory.config),
+                expected="runs with the requested settings",
+                remedy="choose another --output, or delete the run",
+            )
 
 
 def ended(run_directory: RunDirectory, config: Config) -> tuple[Progress, dict[str, Any]] | None:
@@ -137,9 +147,12 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
     before = read_provenance(run_directory.path).data
     changed = [split for split, digest in hashes.items() if before.get(split, digest) != digest]
     if changed:
-        raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
-                        expected=f"the examples whose hash is in {run_directory.provenance}, in the same order",
-                        remedy="restore the data, or start from scratch with --output or --overwrite")
+        raise DataError(
+            f"the split '{changed[0]}' is no longer what the run was started with",
+            file=path,
+            expected=f"the examples whose hash is in {run_directory.provenance}, in the same order",
+            remedy="restore the data, or start from scratch with --output or --overwrite",
+        )
 
 
 def settings_of_search(run_directory: RunDirectory, config: Config) -> dict[str, Any]:
@@ -153,9 +166,12 @@ def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any
     kept, same, after = config_file.code_of(run_directory.config), {}, _flat(config.model_dump())
     for key, now in config.code.items():
         if key in kept and kept[key] != now and not _is_same(kept[key], now):
-            raise ConfigError(f"{key}: {now} is not the code that the run was started with",
-                              file=str(run_directory.config), expected=f"what {kept[key]} has",
-                              remedy="resume with that, or start from scratch with --output or --overwrite")
+            raise ConfigError(
+                f"{key}: {now} is not the code that the run was started with",
+                file=str(run_directory.config),
+                expected=f"what {kept[key]} has",
+                remedy="resume with that, or start from scratch with --output or --overwrite",
+            )
         whole, _, last = key.rpartition(".")  # of a list of metrics
         same |= {} if key not in kept else {whole: after[whole]} if last.isdigit() else {key: now}
     found = config_file.load(run_directory.config, config_file.as_overrides(same), of_run=True)
@@ -165,11 +181,19 @@ def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any
 
 def _is_same(*code: str) -> bool:
     """Whether `FILE.py:NAME` name the same in files of the same content, which import files of the same content."""
+
     def contents(file: Path) -> list[tuple[str, bytes]]:
         return sorted((str(one.relative_to(file.parent)), one.read_bytes()) for one in (file, *beside_of(file)))
 
-    return len({(str(contents(Path(file)) if Path(file).is_file() else None), name)
-                for file, _, name in (one.rpartition(":") for one in code)}) == 1
+    return (
+        len(
+            {
+                (str(contents(Path(file)) if Path(file).is_file() else None), name)
+                for file, _, name in (one.rpartition(":") for one in code)
+            }
+        )
+        == 1
+    )
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

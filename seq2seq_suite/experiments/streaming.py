@@ -35,13 +35,19 @@ class Stream:
     def __init__(self, task: Task):
         self.task, data = task, task.data
         if not task.streams or task.varies:
-            raise ConfigError(f"data.streaming with task {task.name}", expected=tasks_with("streams"),
-                              remedy="leave out data.streaming")
+            raise ConfigError(
+                f"data.streaming with task {task.name}",
+                expected=tasks_with("streams"),
+                remedy="leave out data.streaming",
+            )
         self.files = local_files(data, "train", task.languages)
         if not self.files or not all(is_readable(file, data.format) for file in self.files):
-            raise DataError("data.streaming without files of rows", file=data.path,
-                            expected="local files such as train-0001.jsonl, train-0002.jsonl",
-                            remedy="write the rows so, both sides of a pair in one row, or leave out data.streaming")
+            raise DataError(
+                "data.streaming without files of rows",
+                file=data.path,
+                expected="local files such as train-0001.jsonl, train-0002.jsonl",
+                remedy="write the rows so, both sides of a pair in one row, or leave out data.streaming",
+            )
         facts = [(file.name, file.stat().st_size) for file in self.files]
         self.digest = hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -52,8 +58,9 @@ class Stream:
             DataError: it has none, or more than `data.max_bad_rows` broken rows.
         """
         file, data = self.files[number % len(self.files)], self.task.data
-        return self.task.read_rows("train", lambda bad: in_form(
-            data, "train", bad, reader_of(file, data.format)(file, bad)))
+        return self.task.read_rows(
+            "train", lambda bad: in_form(data, "train", bad, reader_of(file, data.format)(file, bad))
+        )
 
     def __iter__(self) -> Iterator[Example]:
         data = self.task.data

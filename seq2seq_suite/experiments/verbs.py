@@ -41,8 +41,15 @@ from seq2seq_suite.terminal.progress import Logged, preparing, unlogged
 from seq2seq_suite.training.trainer import finished, limit_reached
 
 
-def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
-        callbacks: Sequence[Callback] = ()) -> dict[str, Any]:
+def run(
+    config: Config,
+    directory: Path,
+    *,
+    resume: bool,
+    overwrite: bool,
+    command: list[str],
+    callbacks: Sequence[Callback] = (),
+) -> dict[str, Any]:
     """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Of several processes (`distributed.together`) the first one writes the run directory and calls `callbacks` with each
@@ -60,11 +67,20 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     with trusting(own_code):
         alike = ranks.first(config) == config
     if not alike:
-        raise ConfigError(f"process {ranks.rank} has another configuration than the first one",
-                          expected="the same YAML and key=value on every machine", remedy="start it with the same")
-    with trusting(own_code), ranks.own(directory) as own, (
-            RunDirectory.claim(own, resume=resume, overwrite=overwrite) if ranks.is_first
-            else nullcontext(RunDirectory(own))) as run_directory:
+        raise ConfigError(
+            f"process {ranks.rank} has another configuration than the first one",
+            expected="the same YAML and key=value on every machine",
+            remedy="start it with the same",
+        )
+    with (
+        trusting(own_code),
+        ranks.own(directory) as own,
+        (
+            RunDirectory.claim(own, resume=resume, overwrite=overwrite)
+            if ranks.is_first
+            else nullcontext(RunDirectory(own))
+        ) as run_directory,
+    ):
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
         run_directory.callbacks, said = callbacks if ranks.is_first else (), []
@@ -83,8 +99,9 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
         return summary
 
 
-def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
-         ) -> dict[str, Any]:
+def _run(
+    config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
+) -> dict[str, Any]:
     """`run` in an existing directory."""
     began = time.monotonic()
     torch.manual_seed(config.seed)
@@ -94,25 +111,38 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     # All splits are read first: an error in one should not be found after hours of training.
     parts = read_parts(config, run_directory)
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
-    if any(part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path)
-           for part in parts):
-        print("a parallel decoder usually gains from training on the outputs of an autoregressive run: "
-              "see `distill --help`")
+    if any(
+        part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path) for part in parts
+    ):
+        print(
+            "a parallel decoder usually gains from training on the outputs of an autoregressive run: "
+            "see `distill --help`"
+        )
     look_at_helpers(config, run_directory.vocabulary)
     prepared = time.monotonic()
     size = f"{sum(len(part.encoded['train']) for part in parts):,}" + (
-        " (the first file's)" if config.data.streaming else "")
+        " (the first file's)" if config.data.streaming else ""
+    )
     if ranks.is_first:
-        print(f"training on {size} examples, {trainer.learner.num_parameters():,} parameters, "
-              f"device {trainer.device.type}, prepared in {prepared - began:.1f} s", flush=True)
+        print(
+            f"training on {size} examples, {trainer.learner.num_parameters():,} parameters, "
+            f"device {trainer.device.type}, prepared in {prepared - began:.1f} s",
+            flush=True,
+        )
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
     chosen = {name: with_helpers(config, one, run_directory.path) for name, one in predictors.items()}
     summary = evaluate_parts(parts, chosen, trainer)
     validation = trainer.progress.validation_seconds
-    summary["phase_seconds"] = {name: round(seconds, 2) for name, seconds in (
-        ("data", prepared - began), ("train", trainer.progress.seconds - validation), ("validation", validation),
-        ("test", time.monotonic() - trained))}
+    summary["phase_seconds"] = {
+        name: round(seconds, 2)
+        for name, seconds in (
+            ("data", prepared - began),
+            ("train", trainer.progress.seconds - validation),
+            ("validation", validation),
+            ("test", time.monotonic() - trained),
+        )
+    }
     run_directory.write_summary(summary)
     if ranks.is_first:
         for part in parts:
@@ -143,8 +173,11 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
         for part, one in found.items():
             for name, figures in one["splits"].items():
                 splits.setdefault(name, {}).update({f"{part}/{metric}": value for metric, value in figures.items()})
-        return {"task": "multitask", "splits": splits,
-                "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values()))}
+        return {
+            "task": "multitask",
+            "splits": splits,
+            "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
+        }
     loaded = open_together([directory, *others], overrides)
     RunDirectory(directory).refuse_links_out()
     if data is not None:

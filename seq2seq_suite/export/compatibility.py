@@ -18,14 +18,31 @@ from seq2seq_suite.tasks.fields.text import Subwords, Text
 
 # The values of `backbone` that every other program knows; a program may know more of some keys.
 KNOWN: dict[str, tuple[Any, ...]] = {
-    "attention_score": ("dot",), "activation": ("relu", "gelu"), "norm": ("layer",), "positions": ("sinusoidal",),
-    "encoder": ("self_attention",), "encoder_kernel": (0,), "decoder_kernel": (0,), "decoder": ("transformer",),
-    "encoder_steps": (1,), "decoder_steps": (1,), "experts": (0,), "embedding_width": (0,), "source_tag": (False,)}
+    "attention_score": ("dot",),
+    "activation": ("relu", "gelu"),
+    "norm": ("layer",),
+    "positions": ("sinusoidal",),
+    "encoder": ("self_attention",),
+    "encoder_kernel": (0,),
+    "decoder_kernel": (0,),
+    "decoder": ("transformer",),
+    "encoder_steps": (1,),
+    "decoder_steps": (1,),
+    "experts": (0,),
+    "embedding_width": (0,),
+    "source_tag": (False,),
+}
 REMEDY = "use the suite itself, to which --to hub-folder and predict without --engine give any run"
 
 
-def check_plain(config: Config, task: Task, directory: Path, *, program: str,
-                more: Mapping[str, tuple[Any, ...]] = MappingProxyType({})) -> None:
+def check_plain(
+    config: Config,
+    task: Task,
+    directory: Path,
+    *,
+    program: str,
+    more: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+) -> None:
     """Raise an error that names each unsupported option.
 
     Args:
@@ -37,6 +54,7 @@ def check_plain(config: Config, task: Task, directory: Path, *, program: str,
     Raises:
         ConfigError: the run has other parts, reads or writes something else than text, or writes in parallel.
     """
+
     def refuse(got: str, expected: str) -> None:
         raise ConfigError(f"{program} cannot express {got}", file=str(directory), expected=expected, remedy=REMEDY)
 

@@ -45,12 +45,22 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
     search = run.config.search
     if isinstance(run.predictor.model, Ensemble):
         raise ConfigError(f"several runs with --engine {engine}", expected="one run", remedy="leave out --engine")
-    for key, wrong in (("sampling", search.sampling), ("drafter", search.drafter), ("rescorer", search.rescorer),
-                       ("min_length", search.min_length), ("no_repeat_ngram", search.no_repeat_ngram),
-                       ("repetition_penalty", search.repetition_penalty != 1.0), ("processors", search.processors)):
+    for key, wrong in (
+        ("sampling", search.sampling),
+        ("drafter", search.drafter),
+        ("rescorer", search.rescorer),
+        ("min_length", search.min_length),
+        ("no_repeat_ngram", search.no_repeat_ngram),
+        ("repetition_penalty", search.repetition_penalty != 1.0),
+        ("processors", search.processors),
+    ):
         if wrong:
-            raise ConfigError(f"search.{key} {getattr(search, key)} with --engine {engine}", file=str(directory),
-                              expected="greedy or beam search alone", remedy="leave out --engine")
+            raise ConfigError(
+                f"search.{key} {getattr(search, key)} with --engine {engine}",
+                file=str(directory),
+                expected="greedy or beam search alone",
+                remedy="leave out --engine",
+            )
     import ctranslate2
 
     threads = run.config.training.threads or torch.get_num_threads()
@@ -60,8 +70,14 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
         export_ctranslate2.specification(run).save(folder)
         translator = ctranslate2.Translator(folder, device=device, intra_threads=threads, compute_type=ENGINES[engine])
     names, targets = (one.pieces.names(range(len(one))) for one in both_sides(run.task))
-    return replace(run, predictor=replace(run.predictor, device=torch.device("cpu"), learner=TranslatorLearner(
-        run.predictor.learner, translator, names, targets)))
+    return replace(
+        run,
+        predictor=replace(
+            run.predictor,
+            device=torch.device("cpu"),
+            learner=TranslatorLearner(run.predictor.learner, translator, names, targets),
+        ),
+    )
 
 
 class TranslatorLearner:
@@ -77,33 +93,49 @@ class TranslatorLearner:
 
     training = False
 
-    def __init__(self, learner: torch.nn.Module, translator: Translator, source_names: list[str],
-                 target_names: list[str]):
+    def __init__(
+        self, learner: torch.nn.Module, translator: Translator, source_names: list[str], target_names: list[str]
+    ):
         self.model, self.strategy, self.translator = learner.model, learner.strategy, translator
         self.source_names = source_names
         self.target_ids = {name: number for number, name in enumerate(target_names)}
 
-    def generate(self, batch: Batch, *, options: SearchOptions, limit: torch.Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self, batch: Batch, *, options: SearchOptions, limit: torch.Tensor, constraint: Constraint | None = None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each item, best first; see `Strategy.generate`.
 
         Raises:
             ConfigError: the beginnings of outputs are given.
         """
         if "begin" in batch.auxiliary:
-            raise ConfigError("the beginning of an output with --engine ctranslate2",
-                              expected="whole outputs to search for", remedy="leave out --begin or --engine")
-        sources = [[self.source_names[number] for number in row[:length] if number != END]
-                   for row, length in zip(batch.source.tolist(), batch.source_mask.sum(1).tolist(), strict=True)]
+            raise ConfigError(
+                "the beginning of an output with --engine ctranslate2",
+                expected="whole outputs to search for",
+                remedy="leave out --begin or --engine",
+            )
+        sources = [
+            [self.source_names[number] for number in row[:length] if number != END]
+            for row, length in zip(batch.source.tolist(), batch.source_mask.sum(1).tolist(), strict=True)
+        ]
         found = self.translator.translate_batch(
-            sources, beam_size=options.beam_size, num_hypotheses=options.beam_size, return_scores=True,
-            length_penalty=options.length_penalty, max_input_length=0, min_decoding_length=0,
-            max_decoding_length=int(limit.max()))
-        return [self._ranked(one.hypotheses, one.scores, options, longest)[: options.num_hypotheses]
-                for one, longest in zip(found, limit.tolist(), strict=True)]
+            sources,
+            beam_size=options.beam_size,
+            num_hypotheses=options.beam_size,
+            return_scores=True,
+            length_penalty=options.length_penalty,
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=int(limit.max()),
+        )
+        return [
+            self._ranked(one.hypotheses, one.scores, options, longest)[: options.num_hypotheses]
+            for one, longest in zip(found, limit.tolist(), strict=True)
+        ]
 
-    def _ranked(self, outputs: list[list[str]], scores: list[float], options: SearchOptions, limit: int
-                ) -> list[Hypothesis]:
+    def _ranked(
+        self, outputs: list[list[str]], scores: list[float], options: SearchOptions, limit: int
+    ) -> list[Hypothesis]:
         ranked = []
         for output, score in zip(outputs, scores, strict=True):
             symbols = tuple(self.target_ids[name] for name in output)[: limit - 1]

@@ -24,16 +24,30 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
 _EPSILON = {"layer": 1e-5, "rms": 1e-6}
 
 # Our names -> theirs.
-_ENDS = {"frontend.embedding": "encoder/embeddings_0", "frontend.positions": "encoder/position_encodings",
-         "embedding": "decoder/embeddings", "positions": "decoder/position_encodings",
-         "encoder.norm": "encoder/layer_norm", "decoder.norm": "decoder/layer_norm", "output": "decoder/projection"}
-_LAYER = {"attention.output": "self_attention/linear_1", "attention_norm": "self_attention/layer_norm",
-          "cross_attention.query": "attention/linear_0", "cross_attention.output": "attention/linear_2",
-          "cross_norm": "attention/layer_norm", "feed_forward.inner": "ffn/linear_0",
-          "feed_forward.outer": "ffn/linear_1", "feed_forward_norm": "ffn/layer_norm"}
+_ENDS = {
+    "frontend.embedding": "encoder/embeddings_0",
+    "frontend.positions": "encoder/position_encodings",
+    "embedding": "decoder/embeddings",
+    "positions": "decoder/position_encodings",
+    "encoder.norm": "encoder/layer_norm",
+    "decoder.norm": "decoder/layer_norm",
+    "output": "decoder/projection",
+}
+_LAYER = {
+    "attention.output": "self_attention/linear_1",
+    "attention_norm": "self_attention/layer_norm",
+    "cross_attention.query": "attention/linear_0",
+    "cross_attention.output": "attention/linear_2",
+    "cross_norm": "attention/layer_norm",
+    "feed_forward.inner": "ffn/linear_0",
+    "feed_forward.outer": "ffn/linear_1",
+    "feed_forward_norm": "ffn/layer_norm",
+}
 # Several of ours in one of theirs.
-_TOGETHER = {"attention": (("query", "key", "value"), "self_attention/linear_0"),
-             "cross_attention": (("key", "value"), "attention/linear_1")}
+_TOGETHER = {
+    "attention": (("query", "key", "value"), "self_attention/linear_0"),
+    "cross_attention": (("key", "value"), "attention/linear_1"),
+}
 _KINDS = {"weight": "weight", "gain": "gamma", "table": "encodings", "bias": "bias"}
 
 
@@ -59,8 +73,11 @@ def example(task: Task, text: str) -> str:
     pieces, joined = "source.encode(text, out_type=str)", "target.decode(found.hypotheses[0])"
     imported, sides = "from sentencepiece import SentencePieceProcessor\n", f"source, target = {', '.join(opened)}\n"
     if "characters" in (source.kind, target.kind):
-        sides = "".join(f"{name} = {code}\n" for name, code, field in zip(
-            ("source", "target"), opened, (source, target), strict=True) if field.kind != "characters")
+        sides = "".join(
+            f"{name} = {code}\n"
+            for name, code, field in zip(("source", "target"), opened, (source, target), strict=True)
+            if field.kind != "characters"
+        )
         imported = imported if sides else ""
         pieces = pieces if source.kind != "characters" else "list(text)"
         joined = joined if target.kind != "characters" else '"".join(found.hypotheses[0])'
@@ -79,19 +96,27 @@ def specification(run: LoadedRun) -> TransformerSpec:
     backbone, ours = run.config.backbone, tensors(run.predictor.model)
     gated = backbone.activation == "swiglu"
     spec = TransformerSpec.from_config(
-        (backbone.encoder_layers, backbone.decoder_layers), backbone.num_heads,
-        pre_norm=backbone.norm_placement == "pre", rms_norm=backbone.norm == "rms", ffn_glu=gated,
-        activation=common_spec.Activation[_ACTIVATIONS[backbone.activation]])
+        (backbone.encoder_layers, backbone.decoder_layers),
+        backbone.num_heads,
+        pre_norm=backbone.norm_placement == "pre",
+        rms_norm=backbone.norm == "rms",
+        ffn_glu=gated,
+        activation=common_spec.Activation[_ACTIVATIONS[backbone.activation]],
+    )
 
     def put(module: str, name: str, part: slice = slice(None)) -> None:
         for kind, their_kind in _KINDS.items():
             if (tensor := ours.get(f"{module}.{kind}")) is not None:
                 place = index_spec(spec, name)
-                setattr(place, "beta" if kind == "bias" and hasattr(place, "beta") else their_kind,
-                        tensor[part].contiguous())
+                setattr(
+                    place,
+                    "beta" if kind == "bias" and hasattr(place, "beta") else their_kind,
+                    tensor[part].contiguous(),
+                )
 
-    ours["output.bias"] = ours["output.bias"].index_fill(0, ours["output.bias"].new_tensor(
-        [PAD, BEGIN, UNKNOWN]).long(), UNLIKELY)
+    ours["output.bias"] = ours["output.bias"].index_fill(
+        0, ours["output.bias"].new_tensor([PAD, BEGIN, UNKNOWN]).long(), UNLIKELY
+    )
     for module, name in _ENDS.items():
         put(module, name)
     for stack, count in (("encoder", backbone.encoder_layers), ("decoder", backbone.decoder_layers)):
@@ -103,18 +128,25 @@ def specification(run: LoadedRun) -> TransformerSpec:
                 for kind in ("weight", "bias"):
                     if f"{layer}.{attention}.query.{kind}" in ours:
                         ours[f"{layer}.{attention}.{kind}"] = torch.cat(
-                            [ours[f"{layer}.{attention}.{part}.{kind}"] for part in parts])
+                            [ours[f"{layer}.{attention}.{part}.{kind}"] for part in parts]
+                        )
                 put(f"{layer}.{attention}", f"{theirs}/{name}")
             if gated:
                 inner, half = f"{layer}.feed_forward.inner", len(ours[f"{layer}.feed_forward.inner.weight"]) // 2
                 put(inner, f"{theirs}/ffn/linear_0", slice(half))
                 put(inner, f"{theirs}/ffn/linear_0_noact", slice(half, None))
-    for side, register in zip(both_sides(run.task), (spec.register_source_vocabulary, spec.register_target_vocabulary),
-                              strict=True):
+    for side, register in zip(
+        both_sides(run.task), (spec.register_source_vocabulary, spec.register_target_vocabulary), strict=True
+    ):
         register(side.pieces.names(range(len(side))))
-    for key, value in {"bos_token": SPECIALS[BEGIN], "eos_token": SPECIALS[END], "unk_token": SPECIALS[UNKNOWN],
-                       "decoder_start_token": SPECIALS[BEGIN], "add_source_eos": True,
-                       "layer_norm_epsilon": _EPSILON[backbone.norm]}.items():
+    for key, value in {
+        "bos_token": SPECIALS[BEGIN],
+        "eos_token": SPECIALS[END],
+        "unk_token": SPECIALS[UNKNOWN],
+        "decoder_start_token": SPECIALS[BEGIN],
+        "add_source_eos": True,
+        "layer_norm_epsilon": _EPSILON[backbone.norm],
+    }.items():
         setattr(spec.config, key, value)
     spec.validate()
     spec.optimize()

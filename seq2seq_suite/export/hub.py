@@ -58,15 +58,23 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     program = PROGRAMS.get(kind)
     config = config_of(directory, [])
     if parts := task_directories(directory):
-        raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
-                          remedy=f"export {parts[0]}, say")
+        raise ConfigError(
+            "a joint run has several tasks",
+            file=str(directory),
+            expected="the directory of one of them",
+            remedy=f"export {parts[0]}, say",
+        )
     if config.code:
-        raise ConfigError("the run needs code of your own", file=str(directory),
-                          expected="a run of what the suite has itself",
-                          remedy="publish the run's directory together with the code")
+        raise ConfigError(
+            "the run needs code of your own",
+            file=str(directory),
+            expected="a run of what the suite has itself",
+            remedy="publish the run's directory together with the code",
+        )
     if folder.resolve() == directory.resolve():
-        raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
-                        remedy="choose one beside it")
+        raise DataError(
+            "the folder is the run itself", file=str(folder), expected="another folder", remedy="choose one beside it"
+        )
     refuse_links_out(directory / "summary.json", directory)
     text = find_task(config.task).presented_by.input_text
     use = _USE.format(hub=HUB, text=to_json(text))
@@ -81,8 +89,11 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
             refuse_links_out(path, directory)
         load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
         weights = {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
-        weights |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
-                    for path in vocabulary if path.is_file()}
+        weights |= {
+            f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
+            for path in vocabulary
+            if path.is_file()
+        }
     files: dict[str, Path | str] = {_CARD: card(directory, config, use, program=kind if program else "seq2seq_suite")}
     if kind != "model-card":
         files[CONFIG] = config_file.dump(_without_paths(config))
@@ -120,23 +131,50 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     data, name = _without_paths(config).data.path, directory.resolve().name
     intervals: Mapping[str, Any] = summary.model_dump().get("intervals") or {}
     task = {"type": find_task(config.task).presented_by.pipeline_tag, "name": config.task.replace("_", " ")}
-    results = [{"task": task, "dataset": {"name": f"{data}, {split}", "type": data, "split": split.partition("@")[0]},
-                "metrics": [{"type": metric, "value": value, "name": metric.replace("_", " "),
-                             **({"args": summary.settings[split]} if split in summary.settings else {})}
-                            for metric, value in figures.items() if value == value]}
-               for split, figures in summary.splits.items() if split != "validation"]
-    head: dict[str, Any] = {"library_name": program, "pipeline_tag": task["type"], "tags": [
-        "seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")]}
+    results = [
+        {
+            "task": task,
+            "dataset": {"name": f"{data}, {split}", "type": data, "split": split.partition("@")[0]},
+            "metrics": [
+                {
+                    "type": metric,
+                    "value": value,
+                    "name": metric.replace("_", " "),
+                    **({"args": summary.settings[split]} if split in summary.settings else {}),
+                }
+                for metric, value in figures.items()
+                if value == value
+            ],
+        }
+        for split, figures in summary.splits.items()
+        if split != "validation"
+    ]
+    head: dict[str, Any] = {
+        "library_name": program,
+        "pipeline_tag": task["type"],
+        "tags": ["seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")],
+    }
     if config.task == "translation":
         options = config.options.model_dump()
         head["language"] = [options["source_language"], options["target_language"]]
     head["model-index"] = [{"name": name, "results": results}]
-    rows = [f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
-            for split, figures in summary.splits.items() for metric, value in figures.items()]
+    rows = [
+        f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
+        for split, figures in summary.splits.items()
+        for metric, value in figures.items()
+    ]
     template = Path(__file__).with_name("model_card.md").read_text(encoding="utf-8")
     return Template(template, keep_trailing_newline=True, undefined=StrictUndefined).render(
-        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True).strip(), name=name, config=config,
-        summary=summary, version=__version__, use=use, rows=rows, data=data, embedded=data == EMBEDDED)
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True).strip(),
+        name=name,
+        config=config,
+        summary=summary,
+        version=__version__,
+        use=use,
+        rows=rows,
+        data=data,
+        embedded=data == EMBEDDED,
+    )
 
 
 def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: Any) -> str:
@@ -165,7 +203,13 @@ def fetched(name: str) -> Path:
 
         return Path(snapshot_download(found[1], revision=found[2]))
     except Exception as problem:  # the library raises its dependencies' errors, too
-        reason = "HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else \
-            str(problem).strip().partition("\n")[0]
-        raise DataError(f"{name} cannot be had from the Hub: {reason}", expected="a network, or a model that was "
-                        "downloaded before", remedy="check the name, or give a local folder") from None
+        reason = (
+            "HF_HUB_OFFLINE is set"
+            if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+            else str(problem).strip().partition("\n")[0]
+        )
+        raise DataError(
+            f"{name} cannot be had from the Hub: {reason}",
+            expected="a network, or a model that was downloaded before",
+            remedy="check the name, or give a local folder",
+        ) from None

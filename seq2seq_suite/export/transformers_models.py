@@ -28,15 +28,28 @@ _CLASSES = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForC
 
 # Our names -> theirs, and the axis of the weight along which the hidden state's features lie; biases of those that lie
 # along the first axis have them, too.
-_ENDS = {"frontend.embedding": ("encoder.embed_tokens", 1), "frontend.positions": ("encoder.embed_positions", 1),
-         "embedding": ("decoder.embed_tokens", 1), "positions": ("decoder.embed_positions", 1),
-         "encoder.norm": ("encoder.layer_norm", 0), "decoder.norm": ("decoder.layer_norm", 0)}
-_LAYER = {**{f"{ours}.{part}": (f"{theirs}.{part[0]}_proj", 1) for part in ("query", "key", "value")
-             for ours, theirs in (("attention", "self_attn"), ("cross_attention", "encoder_attn"))},
-          "attention.output": ("self_attn.out_proj", 0), "attention_norm": ("self_attn_layer_norm", 0),
-          "cross_attention.output": ("encoder_attn.out_proj", 0), "cross_norm": ("encoder_attn_layer_norm", 0),
-          "feed_forward.inner": ("fc1", 1), "feed_forward.outer": ("fc2", 0),
-          "feed_forward_norm": ("final_layer_norm", 0)}
+_ENDS = {
+    "frontend.embedding": ("encoder.embed_tokens", 1),
+    "frontend.positions": ("encoder.embed_positions", 1),
+    "embedding": ("decoder.embed_tokens", 1),
+    "positions": ("decoder.embed_positions", 1),
+    "encoder.norm": ("encoder.layer_norm", 0),
+    "decoder.norm": ("decoder.layer_norm", 0),
+}
+_LAYER = {
+    **{
+        f"{ours}.{part}": (f"{theirs}.{part[0]}_proj", 1)
+        for part in ("query", "key", "value")
+        for ours, theirs in (("attention", "self_attn"), ("cross_attention", "encoder_attn"))
+    },
+    "attention.output": ("self_attn.out_proj", 0),
+    "attention_norm": ("self_attn_layer_norm", 0),
+    "cross_attention.output": ("encoder_attn.out_proj", 0),
+    "cross_norm": ("encoder_attn_layer_norm", 0),
+    "feed_forward.inner": ("fc1", 1),
+    "feed_forward.outer": ("fc2", 0),
+    "feed_forward_norm": ("final_layer_norm", 0),
+}
 _KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias"}
 
 
@@ -45,9 +58,12 @@ def check(config: Config, task: Task, directory: Path) -> None:
     check_plain(config, task, directory, program=NAME)
     for side, field in zip(("source", "target"), both_sides(task), strict=True):
         if not isinstance(field.pieces, SentencePieces):
-            raise ConfigError(f"{NAME} cannot express {side}s in {field.kind}: Marian's tokenizer reads pieces of "
-                              "SentencePiece", file=str(directory), expected="subwords bpe or unigram",
-                              remedy="use --to hub-folder, which takes any run")
+            raise ConfigError(
+                f"{NAME} cannot express {side}s in {field.kind}: Marian's tokenizer reads pieces of SentencePiece",
+                file=str(directory),
+                expected="subwords bpe or unigram",
+                remedy="use --to hub-folder, which takes any run",
+            )
 
 
 def write(run: LoadedRun, folder: Path) -> list[str]:
@@ -57,24 +73,35 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
     task, config = run.task, run.config
     source, target = (side.pieces for side in both_sides(task))
     assert isinstance(source, SentencePieces) and isinstance(target, SentencePieces)
-    vocabularies = [{name: number for number, name in enumerate(pieces.names(range(len(pieces))))}
-                    for pieces in (source, target)]
+    vocabularies = [
+        {name: number for number, name in enumerate(pieces.names(range(len(pieces))))} for pieces in (source, target)
+    ]
     files: dict[str, Any] = {
-        "config.json": _config(config, task), "generation_config.json": _generation(config),
-        "vocab.json": vocabularies[0], "target_vocab.json": vocabularies[1],
+        "config.json": _config(config, task),
+        "generation_config.json": _generation(config),
+        "vocab.json": vocabularies[0],
+        "target_vocab.json": vocabularies[1],
         "tokenizer_config.json": {
-            "tokenizer_class": "MarianTokenizer", "separate_vocabs": not both_sides(task)[0].shared,
-            "model_max_length": config.data.max_length, "split_special_tokens": True,
-            "clean_up_tokenization_spaces": False, "pad_token": SPECIALS[PAD], "eos_token": SPECIALS[END],
-            "unk_token": SPECIALS[UNKNOWN]}}
+            "tokenizer_class": "MarianTokenizer",
+            "separate_vocabs": not both_sides(task)[0].shared,
+            "model_max_length": config.data.max_length,
+            "split_special_tokens": True,
+            "clean_up_tokenization_spaces": False,
+            "pad_token": SPECIALS[PAD],
+            "eos_token": SPECIALS[END],
+            "unk_token": SPECIALS[UNKNOWN],
+        },
+    }
     if both_sides(task)[0].shared:
         del files["target_vocab.json"]
     for name, content in files.items():
         atomic_write_text(folder / name, to_json(content, indent=2) + "\n")
     atomic_write_bytes(folder / "source.spm", source.model)
     atomic_write_bytes(folder / "target.spm", target.model)
-    atomic_write_bytes(folder / "model.safetensors", save(converted(run.predictor.model, tied=_tied(config, task)),
-                                                          metadata={"format": "pt"}))
+    atomic_write_bytes(
+        folder / "model.safetensors",
+        save(converted(run.predictor.model, tied=_tied(config, task)), metadata={"format": "pt"}),
+    )
     return [*files, "source.spm", "target.spm", "model.safetensors"]
 
 
@@ -137,25 +164,51 @@ def _config(config: Config, task: Task) -> dict[str, Any]:
     backbone = config.backbone
     kind, architecture = _CLASSES[backbone.norm_placement]
     size = max(map(len, both_sides(task)))
-    sides = {f"{side}_{key}": value for side, layers in (("encoder", backbone.encoder_layers),
-                                                         ("decoder", backbone.decoder_layers))
-             for key, value in (("layers", layers), ("attention_heads", backbone.num_heads),
-                                ("ffn_dim", backbone.feed_forward_width))}
-    return {"model_type": kind, "architectures": [architecture], "is_encoder_decoder": True, "dtype": "float32",
-            "vocab_size": size, "decoder_vocab_size": size, "d_model": backbone.width, **sides,
-            "activation_function": backbone.activation, "dropout": backbone.dropout,
-            "attention_dropout": backbone.attention_dropout, "scale_embedding": True,
-            "max_position_embeddings": backbone.max_positions, "tie_word_embeddings": _tied(config, task),
-            "share_encoder_decoder_embeddings": True, **_symbols()}
+    sides = {
+        f"{side}_{key}": value
+        for side, layers in (("encoder", backbone.encoder_layers), ("decoder", backbone.decoder_layers))
+        for key, value in (
+            ("layers", layers),
+            ("attention_heads", backbone.num_heads),
+            ("ffn_dim", backbone.feed_forward_width),
+        )
+    }
+    return {
+        "model_type": kind,
+        "architectures": [architecture],
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+        "vocab_size": size,
+        "decoder_vocab_size": size,
+        "d_model": backbone.width,
+        **sides,
+        "activation_function": backbone.activation,
+        "dropout": backbone.dropout,
+        "attention_dropout": backbone.attention_dropout,
+        "scale_embedding": True,
+        "max_position_embeddings": backbone.max_positions,
+        "tie_word_embeddings": _tied(config, task),
+        "share_encoder_decoder_embeddings": True,
+        **_symbols(),
+    }
 
 
 def _symbols() -> dict[str, int]:
-    return {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END, "decoder_start_token_id": BEGIN,
-            "forced_eos_token_id": END}
+    return {
+        "pad_token_id": PAD,
+        "bos_token_id": BEGIN,
+        "eos_token_id": END,
+        "decoder_start_token_id": BEGIN,
+        "forced_eos_token_id": END,
+    }
 
 
 def _generation(config: Config) -> dict[str, Any]:
     search = config.search
     longest = int(config.data.max_length * search.max_length_factor) + search.max_length_extra + 1
-    return {"num_beams": search.beam_size, "max_length": min(longest, config.backbone.max_positions),
-            "suppress_tokens": [PAD, BEGIN, UNKNOWN], **_symbols()}
+    return {
+        "num_beams": search.beam_size,
+        "max_length": min(longest, config.backbone.max_positions),
+        "suppress_tokens": [PAD, BEGIN, UNKNOWN],
+        **_symbols(),
+    }

@@ -60,6 +60,7 @@ class AttentionRecorder(Watched):
 
     def _collecting(self, part: str, plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """The weights are the output of attention for the identity matrix as values."""
+
         def attend(query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Tensor:
             one = torch.eye(key.size(2), dtype=key.dtype, device=key.device)
             self.seen[-1][part].append(plain(query, key, one.expand(*key.shape[:2], -1, -1), *others).float())
@@ -95,4 +96,6 @@ def attentions(model: Seq2Seq) -> Sequence[tuple[str, MultiHeadAttention | Recur
     encoder = [] if model.encoder is None else model.encoder.named_modules()
     return [("encoder", module) for _, module in encoder if isinstance(module, MultiHeadAttention)] + [
         ("cross" if name.endswith("cross_attention") or isinstance(module, RecurrentDecoder) else "decoder", module)
-        for name, module in model.decoder.named_modules() if isinstance(module, MultiHeadAttention | RecurrentDecoder)]
+        for name, module in model.decoder.named_modules()
+        if isinstance(module, MultiHeadAttention | RecurrentDecoder)
+    ]

@@ -59,8 +59,9 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> DecoderView:
     longest = max(len(item.source), len(item.target), len(best.symbols))
     with model.watched() if heads * longest**2 <= MOST_WEIGHTS else nullcontext():
         if strategy.in_parallel or "objects" in strategy.writes:
-            strategy.generate(model.as_model, batch, options=options, limit=predictor.limits(batch),
-                              constraint=predictor.constraint())
+            strategy.generate(
+                model.as_model, batch, options=options, limit=predictor.limits(batch), constraint=predictor.constraint()
+            )
         elif options.ctc_weight == 1.0:  # the decoder is not used
             strategy.encode_source(model.as_model, batch)
         elif isinstance(strategy, Autoregressive) and "continuations" in strategy.writes and not batch.given.all():
@@ -74,8 +75,13 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> DecoderView:
         output = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
     sources, heads = int(model.states.mask.sum()), strategy.auxiliaries
     frames = heads["ctc"].head(model.states)[0, :sources] if "ctc" in heads else None
-    return DecoderView(tuple(output), sources, model.of_sentence(
-        last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
+    return DecoderView(
+        tuple(output),
+        sources,
+        model.of_sentence(last=strategy.in_parallel, row=row, length=length),
+        tuple(pieces),
+        frames,
+    )
 
 
 def _read_text(strategy: Autoregressive, model: Seq2Seq, batch: Batch) -> tuple[Sequence[int], Sequence[Piece]]:
@@ -83,12 +89,18 @@ def _read_text(strategy: Autoregressive, model: Seq2Seq, batch: Batch) -> tuple[
     memory = strategy.encode_source(model, batch)
     scores = model.logits(strategy._hidden(model, batch, memory, shift_right(batch.target)), memory)[0]
     symbols = batch.target[0].tolist()
-    return symbols, [(place, symbol, one) for place, (symbol, one, given) in enumerate(
-        zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True)) if not given]
+    return symbols, [
+        (place, symbol, one)
+        for place, (symbol, one, given) in enumerate(
+            zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True)
+        )
+        if not given
+    ]
 
 
-def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypothesis
-                ) -> tuple[Sequence[int], Sequence[Piece]]:
+def _read_steps(
+    predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypothesis
+) -> tuple[Sequence[int], Sequence[Piece]]:
     """What the search wrote, step by step as it went, a prompt before it."""
     strategy, options = predictor.learner.strategy, predictor.options
     memory = strategy.encode_source(model, batch)
@@ -97,7 +109,7 @@ def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypoth
     rows, previous = stepper.start(batch, memory, predictor.limits(batch), prefixes)
     given, pieces = batch.target[0, batch.given[0]].tolist(), []
     symbols = [*given, *best.symbols, END]
-    for place, symbol in list(enumerate(symbols))[len(given):]:
+    for place, symbol in list(enumerate(symbols))[len(given) :]:
         cut = previous.new_full((1,), place == len(symbols) - 1 and not best.complete, dtype=torch.bool)
         scores, rows = stepper.log_probabilities(rows, previous, cut)
         pieces.append((place, symbol, scores[0]))
@@ -106,8 +118,9 @@ def _read_steps(predictor: Predictor, model: Seq2Seq, batch: Batch, best: Hypoth
     return symbols, pieces
 
 
-def _read_parallel(strategy: Parallel, model: AttentionRecorder, mask: Tensor, batch: Batch, best: Hypothesis
-                   ) -> tuple[int, int, Sequence[int], Sequence[Piece]]:
+def _read_parallel(
+    strategy: Parallel, model: AttentionRecorder, mask: Tensor, batch: Batch, best: Hypothesis
+) -> tuple[int, int, Sequence[int], Sequence[Piece]]:
     """Of several lengths that were tried, with real positions `mask`, the row of the one that won, its positions,
     symbols and pieces.
 
@@ -118,11 +131,14 @@ def _read_parallel(strategy: Parallel, model: AttentionRecorder, mask: Tensor, b
     length = lengths[row]
     scores, _ = rewritten(strategy, model.model, model.passes, row)[-1]
     own = slice(row, row + 1)
-    path, _ = strategy.alignment(model.model, last.memory, with_target(batch, best, length),
-                                 last.hidden[own, :length], mask[own, :length])
+    path, _ = strategy.alignment(
+        model.model, last.memory, with_target(batch, best, length), last.hidden[own, :length], mask[own, :length]
+    )
     places = list(enumerate(path[0].tolist()))
-    symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
-               in zip(places, scores.argmax(1).tolist(), strict=True)]
+    symbols = [
+        symbol if symbol >= 0 else likeliest
+        for (_, symbol), likeliest in zip(places, scores.argmax(1).tolist(), strict=True)
+    ]
     output = [(place, symbol) for place, symbol in places if symbol >= 0]
     if strategy.positions_are == "frames":  # of each run of one symbol the most probable place
         runs = [(symbol, list(run)) for symbol, run in groupby(output, key=lambda one: one[1]) if symbol != BLANK]

@@ -91,13 +91,23 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     names = task.target.names
     if "passes" in best.details:  # of blocks
         times, symbols = times[-max(best.details["passes"]) :], names([*best.symbols, END])
-        return {**result, "passes": [{"milliseconds": at, "symbols": symbols, "written": [
-            one == number for one in best.details["passes"]]} for number, at in enumerate(times, 1)]}
+        return {
+            **result,
+            "passes": [
+                {"milliseconds": at, "symbols": symbols, "written": [one == number for one in best.details["passes"]]}
+                for number, at in enumerate(times, 1)
+            ],
+        }
     if not strategy.in_parallel:
         times = times[bool(batch.given.all()) and batch.given.numel() > 0 :]  # a prompt is read in a pass of its own
         symbols = names([*best.symbols, END])
-        return {**result, "passes": [{"milliseconds": at, "symbols": [symbol], "written": [True]}
-                                   for symbol, at in zip(symbols, times, strict=False)]}
+        return {
+            **result,
+            "passes": [
+                {"milliseconds": at, "symbols": [symbol], "written": [True]}
+                for symbol, at in zip(symbols, times, strict=False)
+            ],
+        }
     last = model.passes[-1]
     if last.mask is None or not isinstance(strategy, Parallel):
         return result
@@ -111,20 +121,26 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return {**result, "graph": {"vertices": cells, "path": path}}
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
-    passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
-              in rewritten(strategy, learner.model, model.passes, row)]
+    passes = [
+        (scores.argmax(-1).tolist(), new.tolist())
+        for scores, new in rewritten(strategy, learner.model, model.passes, row)
+    ]
     if len(passes) == 1:  # after a constraint, or cut at the first END
         passes = [(list(best.symbols), [True] * len(best.symbols))]
-    result["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": new}
-                      for (symbols, new), at in zip(passes, times, strict=True)]
+    result["passes"] = [
+        {"milliseconds": at, "symbols": names(symbols), "written": new}
+        for (symbols, new), at in zip(passes, times, strict=True)
+    ]
     return {**result, "predicted_length": lengths[row]} if strategy.predicts_length else result
 
 
 def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:
     """[symbol, p] of the likeliest symbol at each position of (C,V) log-probabilities; the blank is an empty one."""
     gained, symbols = (one.tolist() for one in scores.max(-1))
-    return [["" if symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
-            for symbol, gain in zip(symbols, gained, strict=True)]
+    return [
+        ["" if symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
+        for symbol, gain in zip(symbols, gained, strict=True)
+    ]
 
 
 def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> list[tuple[Tensor, Tensor]]:
@@ -144,5 +160,9 @@ def with_target(batch: Batch, best: Hypothesis, length: int = 0) -> Batch:
     """The batch with an output as its target, padded to `length`."""
     symbols = [*best.symbols, END]
     target = batch.target.new_tensor([[*symbols, *[PAD] * (length - len(symbols))]])
-    return replace(batch, target=target, target_mask=torch.arange(target.size(1), device=target.device)[None]
-                   < len(symbols), given=torch.zeros_like(target, dtype=torch.bool))
+    return replace(
+        batch,
+        target=target,
+        target_mask=torch.arange(target.size(1), device=target.device)[None] < len(symbols),
+        given=torch.zeros_like(target, dtype=torch.bool),
+    )

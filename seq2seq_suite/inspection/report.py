@@ -56,20 +56,29 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
     with in_mode(predictor.learner, training=False), torch.no_grad():
         best = several = predictor.hypotheses(items)
         if "num_hypotheses" in strategy.uses and options.ctc_weight < 1.0:
-            several = replace(predictor, options=options.changed(
-                num_hypotheses=NUM_HYPOTHESES, beam_size=max(NUM_HYPOTHESES, options.beam_size))).hypotheses(items)
+            several = replace(
+                predictor,
+                options=options.changed(
+                    num_hypotheses=NUM_HYPOTHESES, beam_size=max(NUM_HYPOTHESES, options.beam_size)
+                ),
+            ).hypotheses(items)
         for example, item, first, others in zip(examples, items, best, several, strict=True):
             reading = read(predictor, item, first[0] if first else Hypothesis((), 0.0))
             source = task.source.names(example.source, reading.sources) if reading.sources else []
             said = partial(_text, task, example)
             target = task.target.names(reading.symbols)
             one: dict[str, Any] = {
-                "source": source, "target": target,
+                "source": source,
+                "target": target,
                 "output": said(task.read_hypothesis(first[0], example) if first else None),
                 "hypotheses": [[said(task.read_hypothesis(other, example)), other.score] for other in others],
-                "pieces": _pieces(task.target.names, reading), "places": [place for place, _, _ in reading.pieces],
-                "attention": {part: _packed(weights, part, source, target, ahead=not strategy.in_parallel)
-                              for part, weights in reading.weights.items()}}
+                "pieces": _pieces(task.target.names, reading),
+                "places": [place for place, _, _ in reading.pieces],
+                "attention": {
+                    part: _packed(weights, part, source, target, ahead=not strategy.in_parallel)
+                    for part, weights in reading.weights.items()
+                },
+            }
             if example.reference is not None and "continuations" not in strategy.writes:
                 one["reference"] = said(example.reference)
             if reading.frames is not None:
@@ -104,11 +113,16 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
     rows = [row or {} for _, row in read_rows(run.predictions / f"{name}.jsonl")]
     pool = [int(row) for row in read_json(run.predictions / f"{name}.shown.json")]
     step = getattr(loaded.task.shape().source, "subsampling", 1)  # frames become positions
-    lengths = {row: -(-len(item.source) // step) or len(item.target) for row, item
-               in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)}
+    lengths = {
+        row: -(-len(item.source) // step) or len(item.target)
+        for row, item in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)
+    }
     sign = 1.0 if loaded.task.higher_is_better else -1.0
-    chosen = rows_to_inspect(lengths, {row: rows[row]["equal"] for row in pool}, {
-        row: sign * (next(iter(rows[row]["figures"].values()), None) or 0.0) for row in pool})
+    chosen = rows_to_inspect(
+        lengths,
+        {row: rows[row]["equal"] for row in pool},
+        {row: sign * (next(iter(rows[row]["figures"].values()), None) or 0.0) for row in pool},
+    )
     found, room = inspect(loaded, [examples[row] for row in chosen]), MOST_BYTES
     for row, one in zip(chosen, found, strict=True):
         one["row"] = row
@@ -153,11 +167,19 @@ def _pieces(names: Callable[[Sequence[int]], list[str]], reading: DecoderView) -
     for _, symbol, scores in reading.pieces:
         shares = scores.exp()
         largest, others = shares.topk(min(NUM_OTHERS + 1, shares.numel()))
-        rest = [(other, share) for other, share in zip(others.tolist(), largest.tolist(), strict=True)
-                if other != symbol and share > 0.0][:NUM_OTHERS]
+        rest = [
+            (other, share)
+            for other, share in zip(others.tolist(), largest.tolist(), strict=True)
+            if other != symbol and share > 0.0
+        ][:NUM_OTHERS]
         text, *texts = names([symbol, *(other for other, _ in rest)])
-        found.append([text, round(float(shares[symbol]), 5),
-                      [[other, round(share, 5)] for other, (_, share) in zip(texts, rest, strict=True)]])
+        found.append(
+            [
+                text,
+                round(float(shares[symbol]), 5),
+                [[other, round(share, 5)] for other, (_, share) in zip(texts, rest, strict=True)],
+            ]
+        )
     return found
 
 
@@ -165,6 +187,11 @@ def _packed(weights: Tensor, part: str, source: list[str], target: list[str], *,
     """Attention (layers,H,T,S) as bytes; with `ahead` the decoder reads BEGIN and all symbols but the last."""
     layers, heads, rows, columns = weights.shape
     read = [SPECIALS[BEGIN], *target[:-1]] if ahead else target
-    return {"layers": layers, "heads": heads, "rows": rows, "columns": columns,
-            "values": base64.b64encode((weights * 255.0).round().byte().cpu().numpy().tobytes()).decode("ascii"),
-            **({"names": [*source, *read][-columns:]} if part == "decoder" else {})}
+    return {
+        "layers": layers,
+        "heads": heads,
+        "rows": rows,
+        "columns": columns,
+        "values": base64.b64encode((weights * 255.0).round().byte().cpu().numpy().tobytes()).decode("ascii"),
+        **({"names": [*source, *read][-columns:]} if part == "decoder" else {}),
+    }

@@ -13,8 +13,15 @@ from torch.nn import functional
 from seq2seq_suite.kernels.dropout import dropout
 
 
-def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
-              bias_HTS: Tensor | None = None, *, dropout_rate: float = 0.0) -> Tensor:
+def attention(
+    query_BHTE: Tensor,
+    key_BHSE: Tensor,
+    value_BHSE: Tensor,
+    visible_BHTS: Tensor | None = None,
+    bias_HTS: Tensor | None = None,
+    *,
+    dropout_rate: float = 0.0,
+) -> Tensor:
     """`model.attention.attention`.
 
     PyTorch's fused kernel does the work, but for two cases on the CPU. Its backward pass in bfloat16 is several
@@ -31,8 +38,9 @@ def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_
     return out if visible_BHTS is None else _zero_where_blind(out, visible_BHTS)
 
 
-def _by_products(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None,
-                 dropout_rate: float) -> Tensor:
+def _by_products(
+    query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None, dropout_rate: float
+) -> Tensor:
     scores = (query * query.size(-1) ** -0.5) @ key.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias

@@ -61,12 +61,30 @@ class Greedy:
 
 
 @torch.inference_mode()
-def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
-                     constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def greedy_or_sample(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Greedy search or sampling. Rows that have ended leave the batch, so that short ones cost nothing more."""
     if options.sampling and options.num_hypotheses > 1:
-        draws = [greedy_or_sample(model, batch, memory, options=options.changed(num_hypotheses=1), limit=limit,
-                                  constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
+        draws = [
+            greedy_or_sample(
+                model,
+                batch,
+                memory,
+                options=options.changed(num_hypotheses=1),
+                limit=limit,
+                constraint=constraint,
+                prefixes=prefixes,
+            )
+            for _ in range(options.num_hypotheses)
+        ]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
@@ -77,17 +95,25 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     if captures:
         rows, previous, limit = graphs.in_bucket(rows, previous, limit)
     items, longest = torch.arange(limit.size(0), device=device), graphs.rounded(max(limits))
-    state = Greedy(rows, previous, torch.zeros_like(items, dtype=torch.bool), items, limit,
-                   torch.full((items.size(0), longest if captures else max(limits)), END, device=device),
-                   torch.zeros(items.size(0), device=device))
+    state = Greedy(
+        rows,
+        previous,
+        torch.zeros_like(items, dtype=torch.bool),
+        items,
+        limit,
+        torch.full((items.size(0), longest if captures else max(limits)), END, device=device),
+        torch.zeros(items.size(0), device=device),
+    )
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is None:
         _until_ended(stepper, state, limit.tolist())
     state = found or state
     lengths = (state.outputs != END).sum(1) + 1
     scores = options.normalise(state.totals, lengths).tolist()
-    return [[Hypothesis(tuple(symbols[: length - 1]), score, length < most)] for symbols, length, score, most
-            in zip(state.outputs.tolist(), lengths.tolist(), scores, limits, strict=False)]  # those of a bucket go
+    return [
+        [Hypothesis(tuple(symbols[: length - 1]), score, length < most)]
+        for symbols, length, score, most in zip(state.outputs.tolist(), lengths.tolist(), scores, limits, strict=False)
+    ]  # those of a bucket go
 
 
 def _until_ended(stepper: Stepper, state: Greedy, limits: list[int]) -> None:
@@ -99,8 +125,10 @@ def _until_ended(stepper: Stepper, state: Greedy, limits: list[int]) -> None:
             if going.numel() == 0:
                 return
             if going.numel() < state.alive.numel():
-                rows, (previous, over, alive) = state.rows.select(going, going), (
-                    part[going] for part in (state.previous, state.over, state.alive))
+                rows, (previous, over, alive) = (
+                    state.rows.select(going, going),
+                    (part[going] for part in (state.previous, state.over, state.alive)),
+                )
                 state = replace(state, rows=rows, previous=previous, over=over, alive=alive)
         state = state.advance(stepper)
 
@@ -135,7 +163,8 @@ class Beams:
         options, beams = stepper.options, self.scores.size(1)
         # At least k of 2k candidates do not end, since each beam can end in only one way.
         gains, symbols, rows = stepper.candidates(
-            self.rows, self.previous, None if last_step is None else last_step.repeat_interleave(beams), 2 * beams)
+            self.rows, self.previous, None if last_step is None else last_step.repeat_interleave(beams), 2 * beams
+        )
         totals = (self.scores.unsqueeze(2) + gains.view(*self.scores.shape, -1)).flatten(1)
         best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
         beam, symbol = place // gains.size(1), symbols.view_as(totals).gather(1, place)
@@ -143,8 +172,12 @@ class Beams:
         past = self.history.gather(1, beam.unsqueeze(2).expand(-1, -1, width))
         ends = symbol == END
         ending = options.normalise(best, step + 1).masked_fill(~ends | self.over.unsqueeze(1), NEVER)
-        finished = self.finished.merge(ending, past, ends if last_step is None else ends & ~last_step.unsqueeze(1),
-                                       step if isinstance(step, Tensor) else None)
+        finished = self.finished.merge(
+            ending,
+            past,
+            ends if last_step is None else ends & ~last_step.unsqueeze(1),
+            step if isinstance(step, Tensor) else None,
+        )
         scores, kept = best.masked_fill(ends, NEVER).topk(beams, 1)
         beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
         past, new = past.gather(1, kept.unsqueeze(2).expand(-1, -1, width)), symbol.unsqueeze(2)
@@ -157,14 +190,16 @@ class Beams:
     def select(self, sentences: Tensor) -> Beams:
         """The given sentences, but for the rows, which `advance` selects."""
         scores, history, limit, over = (part[sentences] for part in (self.scores, self.history, self.limit, self.over))
-        return replace(self, scores=scores, history=history, limit=limit, over=over,
-                       finished=self.finished.select(sentences))
+        return replace(
+            self, scores=scores, history=history, limit=limit, over=over, finished=self.finished.select(sentences)
+        )
 
     def advance(self, stepper: Stepper, chosen: Tensor, symbol: Tensor, going: Tensor | None = None) -> Beams:
         """With the chosen rows, and the automaton's next state."""
         previous = symbol.flatten()
-        return replace(self, rows=stepper.advance(self.rows.select(chosen.flatten(), going), previous),
-                       previous=previous)
+        return replace(
+            self, rows=stepper.advance(self.rows.select(chosen.flatten(), going), previous), previous=previous
+        )
 
     def whole_step(self, stepper: Stepper, step: Tensor) -> Beams:
         """Both, for all sentences alike."""
@@ -173,8 +208,16 @@ class Beams:
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def beam_search(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Beam search over all sentences and beams together; `memory` is of the batch's sources.
 
     A sentence is finished when no open output could beat the requested complete ones even if all its
@@ -194,9 +237,15 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     scores = torch.full((limit.size(0), beams), NEVER, device=device)
     scores[:, 0] = 0.0
     history = torch.full((limit.size(0), beams, longest), END, device=device)
-    state = Beams(rows.select(sentences.repeat_interleave(beams)), previous.repeat_interleave(beams), scores, history,
-                  limit, FinishedBeams.empty(limit.size(0), beams, longest, device),
-                  torch.zeros_like(limit, dtype=torch.bool))
+    state = Beams(
+        rows.select(sentences.repeat_interleave(beams)),
+        previous.repeat_interleave(beams),
+        scores,
+        history,
+        limit,
+        FinishedBeams.empty(limit.size(0), beams, longest, device),
+        torch.zeros_like(limit, dtype=torch.bool),
+    )
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is not None:
         return found.finished.hypotheses(wanted)[: len(limits)]

@@ -17,8 +17,9 @@ _FEW_ROWS = 8  # below, more calls than one take longer
 class Candidates(Stepper):
     """A step that finds them."""
 
-    def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
-                   ) -> tuple[Tensor, Tensor, Rows]:
+    def candidates(
+        self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
+    ) -> tuple[Tensor, Tensor, Rows]:
         """See `Stepper.candidates`."""
         if self.options.sampling:
             return super().candidates(rows, previous, last_step, count)

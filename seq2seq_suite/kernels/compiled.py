@@ -80,18 +80,25 @@ class CompiledSteps(Candidates):
         if not isinstance(model.decoder, FastDecoder) or not _fits(model, memory):
             return rows, previous
         self.compiled = _Compiled(model, rows.memory, limit.new_tensor(EXCLUDED))
-        self.chooses = (rows.is_stateless and type(model) in (Seq2Seq, TaggedSeq2Seq)
-                        and type(model.embedding) is nn.Embedding and model.output.projection is None
-                        and not self.options.sampling)
+        self.chooses = (
+            rows.is_stateless
+            and type(model) in (Seq2Seq, TaggedSeq2Seq)
+            and type(model.embedding) is nn.Embedding
+            and model.output.projection is None
+            and not self.options.sampling
+        )
         self.model = with_parts(model, decoder=self.compiled)
         kept_layers = layers_of(rows.cache)
-        blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in kept_layers], 1)
-                  for at in range(rows.cache.length)]
+        blocks = [
+            torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in kept_layers], 1)
+            for at in range(rows.cache.length)
+        ]
         past = Past(torch.arange(limit.size(0)), blocks, [None] * len(blocks))
         return replace(rows, memory=replace(rows.memory, cross=None), cache=past), previous
 
-    def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
-                   ) -> tuple[Tensor, Tensor, Rows]:
+    def candidates(
+        self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
+    ) -> tuple[Tensor, Tensor, Rows]:
         """See `Stepper.candidates`."""
         if self.compiled is None or not self.chooses:
             return super().candidates(rows, previous, last_step, count)
@@ -104,11 +111,18 @@ def _fits(model: Any, memory: Memory) -> bool:
     layers, values = model.decoder.decoder.layers, memory.states.values
     norms = {type(one) for layer in layers for name, one in layer.named_children() if name.endswith("_norm")}
     dtypes = {values.dtype, model.output.weight.dtype, *(layer.attention.output.weight.dtype for layer in layers)}
-    return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and dtypes == {torch.float32}
-            and norms <= {LayerNorm, RMSNorm}
-            and all(type(layer.attention.positions) in (RelativePositions, RotaryPositions)
-                    and type(layer.feed_forward) in (FeedForward, GatedFeedForward)
-                    and layer.feed_forward.activation in _ACTIVATIONS for layer in layers))
+    return (
+        values.device.type == "cpu"
+        and not torch.is_autocast_enabled("cpu")
+        and dtypes == {torch.float32}
+        and norms <= {LayerNorm, RMSNorm}
+        and all(
+            type(layer.attention.positions) in (RelativePositions, RotaryPositions)
+            and type(layer.feed_forward) in (FeedForward, GatedFeedForward)
+            and layer.feed_forward.activation in _ACTIVATIONS
+            for layer in layers
+        )
+    )
 
 
 class _Compiled:
@@ -120,15 +134,31 @@ class _Compiled:
         network, norm = first.feed_forward, first.attention_norm
         self.depth, self.width, self.symbols = len(decoder.layers), decoder.shape.width, output.weight.size(0)
         crosses = [None] * self.depth if memory.cross is None else memory.cross.layers
-        addresses = [self._address(tensor) for layer, cross in zip(decoder.layers, crosses, strict=True)
-                     for tensor in _tensors(layer, cross)]
+        addresses = [
+            self._address(tensor)
+            for layer, cross in zip(decoder.layers, crosses, strict=True)
+            for tensor in _tensors(layer, cross)
+        ]
         self.layers = (ctypes.c_void_p * len(addresses))(*addresses)
-        others = map(self._address, (*_norm(decoder.norm), output.weight, output.bias, model.embedding.weight, visible,
-                                     excluded))
+        others = map(
+            self._address, (*_norm(decoder.norm), output.weight, output.bias, model.embedding.weight, visible, excluded)
+        )
         self.decoder = native.Decoder(
-            ctypes.addressof(self.layers), *others, excluded.size(0), self.symbols, self.depth, self.width,
-            decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), first.ends_in_norm,
-            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), norm.epsilon, model.scale)
+            ctypes.addressof(self.layers),
+            *others,
+            excluded.size(0),
+            self.symbols,
+            self.depth,
+            self.width,
+            decoder.shape.num_heads,
+            network.outer.weight.size(1),
+            visible.size(1),
+            first.ends_in_norm,
+            _ACTIVATIONS.index(network.activation),
+            torch.get_num_threads(),
+            norm.epsilon,
+            model.scale,
+        )
         self.function, self.address = native.library().step, ctypes.addressof(self.decoder)
         self.positions, self.nothing = model.positions, torch.zeros(1, 1, self.width)
         self.rotary = first.attention.positions if type(first.attention.positions) is RotaryPositions else None
@@ -138,8 +168,9 @@ class _Compiled:
         hidden = x.clone(memory_format=torch.contiguous_format)
         return hidden, self.step(hidden, None, past, 0)[2]
 
-    def step(self, x: Tensor | None, previous: Tensor | None, past: Past, count: int, last_step: Tensor | None = None
-             ) -> tuple[Tensor, Tensor, Past]:
+    def step(
+        self, x: Tensor | None, previous: Tensor | None, past: Past, count: int, last_step: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Past]:
         """Log-probabilities and symbols (N,count) of the likeliest behind `previous` (N,), and the cache.
 
         If `count` is 0, x (N,1,D) becomes the hidden states instead. Where `last_step` (N,), only END remains.
@@ -150,9 +181,23 @@ class _Compiled:
         block, gains = torch.empty(rows, self.depth, 2, self.width), torch.empty(rows, count)
         symbols = torch.empty(rows, count, dtype=torch.int64)
         blocks, origins = ((ctypes.c_void_p * length)(*map(_pointer, some)) for some in (past.blocks, past.origins))
-        self.function(self.address, rows, _pointer(x), _pointer(previous), _pointer(position), _pointer(turn), blocks,
-                      origins, length, block.data_ptr(), past.sentences.data_ptr(), _pointer(last_step),
-                      gains.data_ptr(), symbols.data_ptr(), count)
+        self.function(
+            self.address,
+            rows,
+            _pointer(x),
+            _pointer(previous),
+            _pointer(position),
+            _pointer(turn),
+            blocks,
+            origins,
+            length,
+            block.data_ptr(),
+            past.sentences.data_ptr(),
+            _pointer(last_step),
+            gains.data_ptr(),
+            symbols.data_ptr(),
+            count,
+        )
         return gains, symbols, Past(past.sentences, [*past.blocks, block], [*past.origins, None])
 
     def _address(self, tensor: Tensor | None) -> int | None:
@@ -165,16 +210,23 @@ class _Compiled:
 def _tensors(layer: Any, cross: KeysValues | None) -> list[Tensor | None]:
     """Those of a layer in the order of `step.cpp`."""
     own, network = layer.attention, layer.feed_forward
-    fused = SimpleNamespace(**{name: torch.cat([getattr(one, name) for one in (own.query, own.key, own.value)])
-                               for name in ("weight", "bias")})
+    fused = SimpleNamespace(
+        **{
+            name: torch.cat([getattr(one, name) for one in (own.query, own.key, own.value)])
+            for name in ("weight", "bias")
+        }
+    )
     products = [fused, own.output, None, None, network.inner, network.outer]
     norms, memory = [layer.attention_norm, None, layer.feed_forward_norm], None
     if cross is not None:
         products[2:4] = layer.cross_attention.query, layer.cross_attention.output
         norms[1] = layer.cross_norm
         memory = torch.stack((cross.keys.transpose(1, 2), cross.values.transpose(1, 2)), 2)
-    return [*(getattr(one, name, None) for one in products for name in ("weight", "bias")),
-            *(one for norm in norms for one in _norm(norm)), memory]
+    return [
+        *(getattr(one, name, None) for one in products for name in ("weight", "bias")),
+        *(one for norm in norms for one in _norm(norm)),
+        memory,
+    ]
 
 
 def _norm(norm: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:

@@ -15,5 +15,6 @@ def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor | None) -> Tenso
     hundred times slower."""
     width, _, kernel = weight_D1K.shape
     with torch.autocast(x_BDS.device.type, enabled=False):
-        return functional.conv2d(x_BDS.unsqueeze(2).to(weight_D1K), weight_D1K.unsqueeze(2), bias_D,
-                                 padding=(0, kernel // 2), groups=width).squeeze(2)
+        return functional.conv2d(
+            x_BDS.unsqueeze(2).to(weight_D1K), weight_D1K.unsqueeze(2), bias_D, padding=(0, kernel // 2), groups=width
+        ).squeeze(2)

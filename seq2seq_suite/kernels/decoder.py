@@ -43,15 +43,23 @@ def prepared(stack: nn.Module) -> nn.Module | FastDecoder | FastEncoder:
 
 def is_watched(module: nn.Module | None) -> bool:
     """Whether it or a module in it has a hook; `modules()` takes three times as long."""
-    return module is not None and (bool(module._forward_hooks or module._forward_pre_hooks)
-                                   or any(map(is_watched, module._modules.values())))
+    return module is not None and (
+        bool(module._forward_hooks or module._forward_pre_hooks) or any(map(is_watched, module._modules.values()))
+    )
 
 
 def _is_usual(layer: TransformerLayer) -> bool:
     attentions = [layer.attention, *([] if layer.cross_attention is None else [layer.cross_attention])]
-    return type(layer) in (TransformerLayer, PostNormLayer) and layer.convolution is None and all(
-        type(one) in (MultiHeadAttention, Projected) and one.attention is fused_attention
-        and "_attend" not in vars(one) for one in attentions)
+    return (
+        type(layer) in (TransformerLayer, PostNormLayer)
+        and layer.convolution is None
+        and all(
+            type(one) in (MultiHeadAttention, Projected)
+            and one.attention is fused_attention
+            and "_attend" not in vars(one)
+            for one in attentions
+        )
+    )
 
 
 class FastEncoder:
@@ -90,8 +98,9 @@ class FastDecoder:
         """See `TransformerDecoder.new_cache`."""
         return self.decoder.new_cache(like)
 
-    def __call__(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
-                 ) -> tuple[Tensor, Cache | None]:
+    def __call__(
+        self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
+    ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`."""
         if memory is not None and memory.visible is not self.visible:
             self._look_at(memory)
@@ -119,13 +128,17 @@ class FastDecoder:
             self.mask = nothing.masked_fill_(~visible, float("-inf")).unsqueeze(1)
         few = visible.size(2) * self.decoder.shape.num_heads <= _MOST_KEYS * self.decoder.shape.width
         absorbs = self.mask is None and visible.size(0) == 1 and few and not torch.is_autocast_enabled("cpu")
-        self.absorbed = [layer.absorb(own) if absorbs else None
-                         for layer, own in zip(self.layers, memory.layers, strict=True)]
+        self.absorbed = [
+            layer.absorb(own) if absorbs else None for layer, own in zip(self.layers, memory.layers, strict=True)
+        ]
 
 
 _KINDS: dict[type[nn.Module], Callable[[Any], FastDecoder | FastEncoder]] = {
-    TransformerDecoder: FastDecoder, MaskedDecoder: FastDecoder,
-    TransformerEncoder: FastEncoder, MaskedEncoder: FastEncoder}
+    TransformerDecoder: FastDecoder,
+    MaskedDecoder: FastDecoder,
+    TransformerEncoder: FastEncoder,
+    MaskedEncoder: FastEncoder,
+}
 
 
 class _Layer:
@@ -156,8 +169,9 @@ class _Layer:
             self.feed_forward = lambda x: outer(activation(inner(x)))
         self.feed_forward_residual = around(layer.feed_forward_norm)
 
-    def attend(self, x: Tensor, rows: int, visible: Tensor | None, cache: KeysValues | None
-               ) -> tuple[Tensor, KeysValues | None]:
+    def attend(
+        self, x: Tensor, rows: int, visible: Tensor | None, cache: KeysValues | None
+    ) -> tuple[Tensor, KeysValues | None]:
         """Self-attention of x (N*T,D), N `rows`, to the cache, where there is one, and to itself."""
         parts = self.query_key_value(self.attention_residual.before(x)).view(rows, -1, 3, self.heads, self.head_width)
         parts, bias, length = parts.permute(2, 0, 3, 1, 4), None, 0 if cache is None else cache.length  # (3,N,H,T,E)
@@ -170,8 +184,9 @@ class _Layer:
             cache = cache.extend(both)
             both = cache.both
         key, value = both.unbind()
-        found = (_attend(query, key, value, visible) if bias is None
-                 else fused_attention(query, key, value, visible, bias))
+        found = (
+            _attend(query, key, value, visible) if bias is None else fused_attention(query, key, value, visible, bias)
+        )
         return self.attention_residual.after(x, self.output(found.transpose(1, 2).reshape(x.shape))), cache
 
     def absorb(self, memory: PlainKeysValues) -> tuple[Tensor, ...]:
@@ -183,11 +198,15 @@ class _Layer:
         weight, bias, output_weight, output_bias = self.cross_weights
         keys = memory.keys[0] * width**-0.5  # (H,S,E)
         values = memory.values[0] @ output_weight.view(-1, heads, width).permute(1, 2, 0) + output_bias / heads
-        return ((keys @ weight.view(heads, width, -1)).flatten(0, 1).t(),
-                (keys @ bias.view(heads, width, 1)).flatten(), values.flatten(0, 1))
+        return (
+            (keys @ weight.view(heads, width, -1)).flatten(0, 1).t(),
+            (keys @ bias.view(heads, width, 1)).flatten(),
+            values.flatten(0, 1),
+        )
 
-    def cross(self, x: Tensor, memory: PlainKeysValues, mask: Tensor | None, absorbed: tuple[Tensor, ...] | None
-              ) -> Tensor:
+    def cross(
+        self, x: Tensor, memory: PlainKeysValues, mask: Tensor | None, absorbed: tuple[Tensor, ...] | None
+    ) -> Tensor:
         """Cross-attention of x (N*T,D) to the memory of B sentences, N a multiple of B."""
         if absorbed is not None:
             keys, bias, values = absorbed
@@ -206,8 +225,12 @@ class _Layer:
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
     """`model.attention.attention` of few queries to a row's keys, with a mask that is added to the scores or bool."""
     rows, _, count, width = query.shape
-    if (rows * count < _FEW_QUERIES or query.device.type != "cpu" or query.dtype != torch.float32
-            or (mask is not None and mask.dtype == torch.bool)):
+    if (
+        rows * count < _FEW_QUERIES
+        or query.device.type != "cpu"
+        or query.dtype != torch.float32
+        or (mask is not None and mask.dtype == torch.bool)
+    ):
         return functional.scaled_dot_product_attention(query, key, value, mask)
     query = query * width**-0.5
     if count > 1:  # the fused kernel takes three times as long for a sentence's five beams
@@ -253,8 +276,9 @@ def _linear(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
 
 def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     if type(norm) is LayerNorm:
-        return partial(torch.layer_norm, normalized_shape=norm.gain.shape, weight=norm.gain, bias=norm.bias,
-                       eps=norm.epsilon)
+        return partial(
+            torch.layer_norm, normalized_shape=norm.gain.shape, weight=norm.gain, bias=norm.bias, eps=norm.epsilon
+        )
     if type(norm) is RMSNorm:
         return partial(torch.rms_norm, normalized_shape=norm.gain.shape, weight=norm.gain, eps=norm.epsilon)
     return norm

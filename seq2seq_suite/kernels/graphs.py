@@ -107,8 +107,9 @@ def _obstacle(stepper: Stepper, rows: Rows) -> str:
         return "a source is empty"
     if rows.automaton is not None:
         before = list(_tensors(rows.automaton))
-        after = list(_tensors(stepper.advance(rows, before[0].new_full((before[0].size(0),), END, dtype=torch.int64)
-                                              ).automaton))
+        after = list(
+            _tensors(stepper.advance(rows, before[0].new_full((before[0].size(0),), END, dtype=torch.int64)).automaton)
+        )
         if [one.shape for one in before] != [one.shape for one in after]:
             return "the automaton's state grows"
     return ""
@@ -151,8 +152,12 @@ def _padded(memory: Memory, length: int) -> Memory:
     if cross is not None:
         layers = (type(one)(wider(one.keys, 1), wider(one.values, 1)) for one in cross.layers)
         cross = CrossKeysValues(tuple(layers), wider(cross.visible, 0))
-    states = replace(states, values=wider(states.values, 1), mask=wider(states.mask, 0),
-                     symbols=None if states.symbols is None else wider(states.symbols, 0))
+    states = replace(
+        states,
+        values=wider(states.values, 1),
+        mask=wider(states.mask, 0),
+        symbols=None if states.symbols is None else wider(states.symbols, 0),
+    )
     more_parts = {"guide": wider(memory.guide, 1)} if isinstance(memory, GuidedMemory) else {}
     return replace(memory, cross=cross, states=states, **more_parts)
 
@@ -178,8 +183,14 @@ def search(stepper: Stepper, state: Going, longest: int) -> Going | None:
 def _graph_for(stepper: Stepper, state: Going, capacity: int) -> _Graph[Going] | None:
     model = stepper.model
     shapes = tuple((one.shape, one.dtype) for one in _tensors(_without_cache(state)))
-    key = (type(state), capacity, shapes, stepper.options.model_dump_json(), id(stepper.constraint),
-           model.output.weight.data_ptr())
+    key = (
+        type(state),
+        capacity,
+        shapes,
+        stepper.options.model_dump_json(),
+        id(stepper.constraint),
+        model.output.weight.data_ptr(),
+    )
     known = _graphs.setdefault(model.decoder.decoder, OrderedDict())
     if key not in known:
         if len(known) >= _MOST_GRAPHS:
@@ -234,8 +245,9 @@ class _Behind:
         self.steps = FastDecoder(model.decoder.decoder)
         self.places = torch.arange(capacity, device=model.output.weight.device)
 
-    def __call__(self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache
-                 ) -> tuple[Tensor, Cache | None]:
+    def __call__(
+        self, x: Tensor, visible: None, memory: CrossKeysValues | None, cache: Cache
+    ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
         return self.steps(x, (self.places <= cache.length).view(1, 1, -1), memory, cache)
 

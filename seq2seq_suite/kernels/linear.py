@@ -22,8 +22,13 @@ def linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
 
     It is packed for each batch of which a step has several rows, and cannot be out of date.
     """
-    if (weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch_private.has_onednn()
-            or not torch.is_inference_mode_enabled() or torch.is_autocast_enabled("cpu")):
+    if (
+        weight.device.type != "cpu"
+        or weight.dtype != torch.float32
+        or not torch_private.has_onednn()
+        or not torch.is_inference_mode_enabled()
+        or torch.is_autocast_enabled("cpu")
+    ):
         return plain.linear(weight, bias)
     as_it_is, packed = plain.linear(weight, bias), None
 

@@ -21,18 +21,46 @@ _HASH = ".sha256"
 COMPILED = "compiled"  # the folder of results in the user's folder for caches
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _SOURCE = Path(__file__).with_name("step.cpp")
-_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math",
-          "-fno-signed-zeros", "-fassociative-math")
+_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-fPIC",
+    "-shared",
+    "-fopenmp",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fassociative-math",
+)
 
 
 class Decoder(ctypes.Structure):
     """`Decoder` of `step.cpp`."""
 
-    _fields_ = [*((name, _POINTER) for name in (
-        "layers", "gain", "norm_bias", "weight", "bias", "embedding", "visible", "never")), *(
-        (name, _NUMBER) for name in (
-            "nevers", "symbols", "depth", "width", "heads", "inner", "source", "pre", "activation", "threads")),
-        ("epsilon", ctypes.c_float), ("scale", ctypes.c_float)]
+    _fields_ = [
+        *(
+            (name, _POINTER)
+            for name in ("layers", "gain", "norm_bias", "weight", "bias", "embedding", "visible", "never")
+        ),
+        *(
+            (name, _NUMBER)
+            for name in (
+                "nevers",
+                "symbols",
+                "depth",
+                "width",
+                "heads",
+                "inner",
+                "source",
+                "pre",
+                "activation",
+                "threads",
+            )
+        ),
+        ("epsilon", ctypes.c_float),
+        ("scale", ctypes.c_float),
+    ]
 
 
 @cache
@@ -45,8 +73,9 @@ def library() -> ctypes.CDLL:
     remedy = "install one (Debian: apt install g++), name another in the variable CXX, or set search.compile=false"
     name, *options = shlex.split(os.environ.get("CXX") or "c++") or [""]
     if (program := shutil.which(name)) is None:
-        raise ConfigError(f"search.compile true: there is no C++ compiler {name}", expected="GCC or Clang",
-                          remedy=remedy)
+        raise ConfigError(
+            f"search.compile true: there is no C++ compiler {name}", expected="GCC or Clang", remedy=remedy
+        )
     compiler = [program, *options]
     # names of the processor's features and the compiler
     about = _run(*compiler, *_FLAGS, "-E", "-dM", "-x", "c++", os.devnull)
@@ -56,13 +85,18 @@ def library() -> ctypes.CDLL:
         if about.returncode == 0 and not _is_whole(file):
             about = _compile(compiler, file)
     except OSError as error:
-        raise ConfigError(f"search.compile true: {file.parent} cannot be made: {error.strerror}",
-                          expected="a writable folder for caches",
-                          remedy="set XDG_CACHE_HOME to one, or search.compile=false") from None
+        raise ConfigError(
+            f"search.compile true: {file.parent} cannot be made: {error.strerror}",
+            expected="a writable folder for caches",
+            remedy="set XDG_CACHE_HOME to one, or search.compile=false",
+        ) from None
     if about.returncode or not file.exists():
         said = about.stderr.strip()[:300] or "it prints nothing"
-        raise ConfigError(f"search.compile true: {shlex.join(compiler)} fails: {said}",
-                          expected="GCC or Clang with OpenMP", remedy=remedy)
+        raise ConfigError(
+            f"search.compile true: {shlex.join(compiler)} fails: {said}",
+            expected="GCC or Clang with OpenMP",
+            remedy=remedy,
+        )
     found = ctypes.CDLL(str(file))
     found.step.argtypes = [_POINTER, _NUMBER, *[_POINTER] * 6, _NUMBER, *[_POINTER] * 5, _NUMBER]
     return found

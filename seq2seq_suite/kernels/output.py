@@ -16,8 +16,9 @@ from seq2seq_suite.kernels.product import matrix_product, product
 _CHUNK_ELEMENTS = 2**22  # logits held at a time: 16 MiB in float32
 
 
-def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
-                  ) -> Tensor:
+def cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+) -> Tensor:
     """`model.output.cross_entropy`, chunk by chunk.
 
     The gradient of a chunk's logits is formed while they are still in the cache, so that the backward pass only
@@ -85,8 +86,8 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
 class _GatherLogProbs(torch.autograd.Function):
     """With z the logits of a row, p = softmax(z), s_k = log p_(y_k) and the slopes g_k = dL/ds_k:
 
-        s_k    = z_(y_k) - max z + log max p
-        dL/dz  = sum_k g_k [v = y_k] - (sum_k g_k) p
+    s_k    = z_(y_k) - max z + log max p
+    dL/dz  = sum_k g_k [v = y_k] - (sum_k g_k) p
     """
 
     @staticmethod

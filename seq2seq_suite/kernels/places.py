@@ -27,11 +27,22 @@ from seq2seq_suite.strategies.blocks import Blocks
 from seq2seq_suite.strategies.boxes import Boxes
 
 # Attributes that hold a slot's plain function.
-_FUNCTIONS = ((MultiHeadAttention, "attention", "attention"), (Convolution, "convolve", "depthwise"),
-              (OutputLayer, "sum_cross_entropy", "cross_entropy"), (OutputLayer, "pick_log_probs", "gather_log_probs"),
-              (Autoregressive, "greedy", "greedy"), (Autoregressive, "beam", "beam"))
-_SEARCHES = ((Autoregressive, "greedy"), (Autoregressive, "beam"), (Assisted, "drafted"), (Boxes, "write"),
-             (Blocks, "write"), (Blocks, "verify"))
+_FUNCTIONS = (
+    (MultiHeadAttention, "attention", "attention"),
+    (Convolution, "convolve", "depthwise"),
+    (OutputLayer, "sum_cross_entropy", "cross_entropy"),
+    (OutputLayer, "pick_log_probs", "gather_log_probs"),
+    (Autoregressive, "greedy", "greedy"),
+    (Autoregressive, "beam", "beam"),
+)
+_SEARCHES = (
+    (Autoregressive, "greedy"),
+    (Autoregressive, "beam"),
+    (Assisted, "drafted"),
+    (Boxes, "write"),
+    (Blocks, "write"),
+    (Blocks, "verify"),
+)
 _PRODUCTS = (MultiHeadAttention, FeedForward, Convolution)  # their linear layers take most of the time
 
 
@@ -95,8 +106,14 @@ def _read(encoder: TransformerEncoder, prepare: Callable[..., Any], states: Stat
     return usual.forward(states) if ready is usual else ready(states)
 
 
-def _searched(search: Callable[..., Any], prepare: Callable[..., Any], linear: Callable[..., Any], model: Any,
-              *given: Any, **named: Any) -> Any:
+def _searched(
+    search: Callable[..., Any],
+    prepare: Callable[..., Any],
+    linear: Callable[..., Any],
+    model: Any,
+    *given: Any,
+    **named: Any,
+) -> Any:
     return search(for_search(model, prepare, linear), *given, **named)
 
 

@@ -35,9 +35,15 @@ def fewest(weight: Tensor) -> float:
 
 def pays(x: Tensor, weight: Tensor, *, learns: bool = False) -> bool:
     """Whether oneDNN multiplies x (...,D) by a weight (V,D), with or without gradients."""
-    return (x.numel() >= fewest(weight) and not (learns and weight.numel() < _LEAST_TRAINED) and x.device.type == "cpu"
-            and x.dtype == weight.dtype == torch.float32 and torch_private.has_onednn()
-            and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
+    return (
+        x.numel() >= fewest(weight)
+        and not (learns and weight.numel() < _LEAST_TRAINED)
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and torch_private.has_onednn()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+    )
 
 
 def matrix_product(left: Tensor, right: Tensor) -> Tensor:
@@ -59,6 +65,8 @@ class _Product(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         rows = grad.reshape(-1, grad.size(-1))
         wanted = ctx.needs_input_grad
-        return (matrix_product(rows, weight).view(x.shape) if wanted[0] else None,
-                matrix_product(rows.t(), x.reshape(-1, x.size(-1))) if wanted[1] else None,
-                rows.sum(0) if wanted[2] else None)
+        return (
+            matrix_product(rows, weight).view(x.shape) if wanted[0] else None,
+            matrix_product(rows.t(), x.reshape(-1, x.size(-1))) if wanted[1] else None,
+            rows.sum(0) if wanted[2] else None,
+        )

@@ -33,8 +33,9 @@ class Projected(MultiHeadAttention):
 
     projections: Callable[..., Sequence[Tensor]]
 
-    def forward(self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
-                ) -> tuple[Tensor, KeysValues | None]:
+    def forward(
+        self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
+    ) -> tuple[Tensor, KeysValues | None]:
         """See `MultiHeadAttention.forward`."""
         offset = cache.length if cache is not None else 0
         query, key, value = map(self._heads, self.projections(x, (self.query, self.key, self.value)))

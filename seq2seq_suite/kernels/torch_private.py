@@ -30,8 +30,9 @@ def packed(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight)
 
 
-def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | Tensor | float, alpha: float = 1.0
-            ) -> Sequence[Tensor]:
+def foreach(
+    operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | Tensor | float, alpha: float = 1.0
+) -> Sequence[Tensor]:
     """A method of Tensor, `lerp` or `add_` say, called for each of many tensors in one call of PyTorch.
 
     Args:
@@ -48,9 +49,12 @@ def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor]
     if together is not None:
         found = together(tensors, *others, **options)
         return tensors if found is None else found
-    return [getattr(tensor, operation)(*(other if isinstance(other, (int, float)) else other[place]
-                                         for other in others), **options)
-            for place, tensor in enumerate(tensors)]
+    return [
+        getattr(tensor, operation)(
+            *(other if isinstance(other, (int, float)) else other[place] for other in others), **options
+        )
+        for place, tensor in enumerate(tensors)
+    ]
 
 
 def without_compiler(kind: type[Kind]) -> type[Kind]:
@@ -76,5 +80,6 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in (
-        "_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return device.type == "cpu" and any(
+        getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )

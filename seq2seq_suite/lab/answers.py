@@ -40,14 +40,16 @@ class Measured:
 
 # -- expressions ----------------------------------------------------------------------------------------------------
 
+
 def _rows(run: Measured, file: str) -> list[dict[str, Any]]:
     return [row or {} for _, row in read_rows(run.directory / file)]
 
 
 def apart(first: Measured, second: Measured) -> str:
     """`yes` where the figures of two runs differ beyond chance: the test that `compare` shows, p < 0.05."""
-    counts, others = (np.array([row.counts for row in read_predictions(run.directory, SPLIT)], dtype=float)
-                      for run in (first, second))
+    counts, others = (
+        np.array([row.counts for row in read_predictions(run.directory, SPLIT)], dtype=float) for run in (first, second)
+    )
     formula = read_json(first.directory / "summary.json").get("formula") or "mean"
     return "yes" if compare(counts, others, FORMULAS[formula]).p_value < LEVEL else "no"
 
@@ -104,13 +106,33 @@ def parameters(run: Measured) -> float:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "apart": apart, "same": same, "words": words, "loss": loss, "row_entropy": row_entropy,
-    "gradient_at": gradient_at, "interval_low": interval_low, "interval_high": interval_high,
-    "parameters": parameters, "abs": abs, "min": min, "max": max, "round": round}
+    "apart": apart,
+    "same": same,
+    "words": words,
+    "loss": loss,
+    "row_entropy": row_entropy,
+    "gradient_at": gradient_at,
+    "interval_low": interval_low,
+    "interval_high": interval_high,
+    "parameters": parameters,
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "round": round,
+}
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.USub: operator.neg, ast.Gt: operator.gt, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.LtE: operator.le,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne}
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+    ast.Gt: operator.gt,
+    ast.Lt: operator.lt,
+    ast.GtE: operator.ge,
+    ast.LtE: operator.le,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 
 
 def evaluate(expression: str, runs: Mapping[str, Measured]) -> Any:
@@ -123,6 +145,7 @@ def evaluate(expression: str, runs: Mapping[str, Measured]) -> Any:
     Raises:
         ValueError: it holds something else, or a run or figure that is not there.
     """
+
     def value(node: ast.AST) -> Any:
         match node:
             case ast.Constant(value=int() | float() | str() as found):
@@ -163,6 +186,7 @@ def runs_of(expression: str, names: Sequence[str]) -> list[str]:
 
 # -- answers --------------------------------------------------------------------------------------------------------
 
+
 def read_answers(file: Path) -> dict[str, Any]:
     """What a student answered, by question, as it was written; empty answers are left out. Raises ConfigError or
     DataError.
@@ -185,8 +209,10 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
     experiment = read_experiment(directory, own=False)
     runs = check(experiment, seed)
     share = experiment.given.points / max(1, len(runs))
-    found = [Graded(f"runs.{name}", share * run.share, run.got, run.expected,
-                    run.problem or run.says, share) for name, run in runs.items()]
+    found = [
+        Graded(f"runs.{name}", share * run.share, run.got, run.expected, run.problem or run.says, share)
+        for name, run in runs.items()
+    ]
     measured = {}
     for name, run in runs.items():
         if run.record is not None:
@@ -198,12 +224,15 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
         answers, wrong = read_answers(directory / ANSWERS), ""
     except UserError as error:
         answers, wrong = {}, error.got
-    return found + [_graded(name, question, answers.get(name), runs, measured, wrong)
-                    for name, question in experiment.given.questions.items()]
+    return found + [
+        _graded(name, question, answers.get(name), runs, measured, wrong)
+        for name, question in experiment.given.questions.items()
+    ]
 
 
-def _graded(name: str, question: Question, answer: Any, runs: Mapping[str, Run], measured: Mapping[str, Measured],
-            wrong: str) -> Graded:
+def _graded(
+    name: str, question: Question, answer: Any, runs: Mapping[str, Run], measured: Mapping[str, Measured], wrong: str
+) -> Graded:
     made = partial(Graded, name, most=question.points)
     got = "" if answer is None else printable(answer)
     if not question.answer:

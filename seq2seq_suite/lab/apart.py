@@ -87,9 +87,13 @@ class _Grader:
         self._late = False
         with suppress(OSError, ValueError):  # ValueError: closed meanwhile
             if self._process is None and not self._closed:
-                self._process = subprocess.Popen([sys.executable, "-m", "seq2seq_suite.lab.apart"],
-                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                 stderr=subprocess.DEVNULL, start_new_session=True)
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "seq2seq_suite.lab.apart"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             timer = threading.Timer(SECONDS, self._give_up)
             timer.start()
             try:
@@ -103,8 +107,13 @@ class _Grader:
         with suppress(ValueError):
             return from_plain(json.loads(line))
         code = self._end()
-        return Grade(name, asked["seed"], problem=f"no answer in {SECONDS:g} s" if self._late else (
-            f"its grading ended with {signal.strsignal(-code) if code < 0 else f'exit code {code}'}"))
+        return Grade(
+            name,
+            asked["seed"],
+            problem=f"no answer in {SECONDS:g} s"
+            if self._late
+            else (f"its grading ended with {signal.strsignal(-code) if code < 0 else f'exit code {code}'}"),
+        )
 
     def _give_up(self) -> None:
         self._late = True
@@ -186,8 +195,13 @@ def main() -> None:
         try:
             found = _graded(asked)
         except Exception as error:  # a submission may hold anything; the others go on
-            found = to_plain(Grade(asked["name"], asked["seed"], problem=printable(
-                f"its grading failed: {type(error).__name__}: {error}")))
+            found = to_plain(
+                Grade(
+                    asked["name"],
+                    asked["seed"],
+                    problem=printable(f"its grading failed: {type(error).__name__}: {error}"),
+                )
+            )
         answers.write(f"{json.dumps(found)}\n")
         answers.flush()
 

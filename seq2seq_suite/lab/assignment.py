@@ -115,8 +115,15 @@ class Broken(Exception):
         where: the index of the first element that is wrong.
     """
 
-    def __init__(self, message: str, message_zh: str = "", *, where: tuple[int, ...] | None = None, got: Any = None,
-                 expected: Any = None):
+    def __init__(
+        self,
+        message: str,
+        message_zh: str = "",
+        *,
+        where: tuple[int, ...] | None = None,
+        got: Any = None,
+        expected: Any = None,
+    ):
         super().__init__(message)
         self.message, self.message_zh = message, message_zh or message
         self.where, self.got, self.expected = where, got, expected
@@ -134,8 +141,9 @@ class Failed(Broken):
         line: where it happened in the student's file, 0 if unknown.
     """
 
-    def __init__(self, error: str, text: str = "", *, file: str = "", line: int = 0, message: str = "",
-                 message_zh: str = ""):
+    def __init__(
+        self, error: str, text: str = "", *, file: str = "", line: int = 0, message: str = "", message_zh: str = ""
+    ):
         place = f"{file}:{line} " if file and line else ""
         super().__init__(message or f"{place}raises {error}: {text}", message_zh or f"{place}抛出 {error}：{text}")
         self.error, self.text, self.file, self.line = error, text, file, line
@@ -178,8 +186,9 @@ def _standing_at(module: str, name: str) -> Law:
     return getattr(importlib.import_module(module), name)
 
 
-def law(name: str, *, part: str, kind: str = VALUE, note: str = "", says: str = "", says_zh: str = "") -> Callable[
-        [Callable[[Student], None]], Law]:
+def law(
+    name: str, *, part: str, kind: str = VALUE, note: str = "", says: str = "", says_zh: str = ""
+) -> Callable[[Callable[[Student], None]], Law]:
     """Make a law of a function of a student."""
     if kind not in (VALUE, EDGE):
         raise ValueError(f"{name}: kind {kind!r}, expected {VALUE} or {EDGE}")
@@ -230,17 +239,25 @@ def near(got: Any, expected: Any, what: str = "", what_zh: str = "", *, toleranc
     what, what_zh = (f"{what}: " if what else ""), (f"{what_zh or what}：" if what_zh or what else "")
     expected = torch.as_tensor(expected)
     if not isinstance(got, Tensor | int | float | list | tuple):
-        raise Broken(f"{what}got {_kind(got)}, expected {_kind(expected)}",
-                     f"{what_zh}得到 {_kind(got)}，应为 {_kind(expected)}", got=got, expected=expected)
+        raise Broken(
+            f"{what}got {_kind(got)}, expected {_kind(expected)}",
+            f"{what_zh}得到 {_kind(got)}，应为 {_kind(expected)}",
+            got=got,
+            expected=expected,
+        )
     try:
         got = torch.as_tensor(got)
     except (ValueError, TypeError, RuntimeError):
-        raise Broken(f"{what}got {_kind(got)} of other things than numbers",
-                     f"{what_zh}得到的 {_kind(got)} 里不全是数字") from None
+        raise Broken(
+            f"{what}got {_kind(got)} of other things than numbers", f"{what_zh}得到的 {_kind(got)} 里不全是数字"
+        ) from None
     if got.shape != expected.shape:
-        raise Broken(f"{what}got shape {list(got.shape)}, expected {list(expected.shape)}",
-                     f"{what_zh}形状为 {list(got.shape)}，应为 {list(expected.shape)}", got=list(got.shape),
-                     expected=list(expected.shape))
+        raise Broken(
+            f"{what}got shape {list(got.shape)}, expected {list(expected.shape)}",
+            f"{what_zh}形状为 {list(got.shape)}，应为 {list(expected.shape)}",
+            got=list(got.shape),
+            expected=list(expected.shape),
+        )
     double = [value.to(torch.complex128 if value.is_complex() else torch.float64) for value in (got, expected)]
     close = torch.isclose(*double, rtol=tolerance, atol=tolerance, equal_nan=True)
     if not close.all():
@@ -248,10 +265,17 @@ def near(got: Any, expected: Any, what: str = "", what_zh: str = "", *, toleranc
         one, other = (value[where].item() for value in (got, expected))
         digits = next((digits for digits in (4, 6, 9) if number(one, digits) != number(other, digits)), 17)
         shown, right = number(one, digits), number(other, digits)
-        raise Broken(f"{what}at {list(where)} got {shown}, expected {right}" if where else
-                     f"{what}got {shown}, expected {right}",
-                     f"{what_zh}在 {list(where)} 得到 {shown}，应为 {right}" if where else
-                     f"{what_zh}得到 {shown}，应为 {right}", where=where, got=one, expected=other)
+        raise Broken(
+            f"{what}at {list(where)} got {shown}, expected {right}"
+            if where
+            else f"{what}got {shown}, expected {right}",
+            f"{what_zh}在 {list(where)} 得到 {shown}，应为 {right}"
+            if where
+            else f"{what_zh}得到 {shown}，应为 {right}",
+            where=where,
+            got=one,
+            expected=other,
+        )
 
 
 def number(value: Any, digits: int = 4) -> str:

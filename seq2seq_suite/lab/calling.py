@@ -11,8 +11,12 @@ from torch import Tensor
 from seq2seq_suite.lab.probes import Probe
 
 
-def answer(function: Callable[..., Any], arguments: Sequence[Any], gradient: Sequence[int] = (),
-           cotangent: Tensor | None = None) -> tuple[Any, list[Any], list[tuple[str, tuple[Any, ...]]]]:
+def answer(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    gradient: Sequence[int] = (),
+    cotangent: Tensor | None = None,
+) -> tuple[Any, list[Any], list[tuple[str, tuple[Any, ...]]]]:
     """Call a function with copies.
 
     Returns:
@@ -33,8 +37,14 @@ def answer(function: Callable[..., Any], arguments: Sequence[Any], gradient: Seq
 
 
 def _gradients(output: Any, asked: Sequence[Tensor], cotangent: Tensor | None) -> list[Tensor | None]:
-    first = next((one for one in (output if isinstance(output, tuple | list) else [output])
-                  if isinstance(one, Tensor) and one.is_floating_point()), None)
+    first = next(
+        (
+            one
+            for one in (output if isinstance(output, tuple | list) else [output])
+            if isinstance(one, Tensor) and one.is_floating_point()
+        ),
+        None,
+    )
     if first is None or not first.requires_grad:
         return [None for _ in asked]
     cotangent = torch.ones_like(first) if cotangent is None else cotangent.to(first.dtype)

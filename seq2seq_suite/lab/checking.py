@@ -115,8 +115,15 @@ def judge(law: Law, student: Student, seed: int) -> Verdict:
             return Verdict(law, broken, recorded.answers, recorded.asked)
         except Exception as error:  # an answer of a form that the law does not expect, such as None for a pair
             said = f"{type(error).__name__}: {error}"
-            return Verdict(law, Broken(f"your answer has another form than the docstring says ({said})",
-                                       f"返回值的形式与说明不符（{said}）"), recorded.answers, recorded.asked)
+            return Verdict(
+                law,
+                Broken(
+                    f"your answer has another form than the docstring says ({said})",
+                    f"返回值的形式与说明不符（{said}）",
+                ),
+                recorded.answers,
+                recorded.asked,
+            )
     return Verdict(law, None, recorded.answers, recorded.asked)
 
 

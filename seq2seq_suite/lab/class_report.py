@@ -69,8 +69,9 @@ def pairs(grades: Sequence[Grade]) -> list[str]:
         for mark, name in one.marks.items():
             who[mark].append(one.name)
             what[mark] = name
-    found = [f"{', '.join(sorted(names))} carry one id, {student}"
-             for student, names in carried.items() if len(names) > 1]
+    found = [
+        f"{', '.join(sorted(names))} carry one id, {student}" for student, names in carried.items() if len(names) > 1
+    ]
     together: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for mark, names in who.items():
         if len(names) > 1:
@@ -113,35 +114,58 @@ def page(grades: Sequence[Grade], together: Sequence[str], seed: int) -> str:
     points = [one.points for one in graded]
     names = sorted({one.assignment.name for one in grades if one.assignment is not None})
     parts = list(dict.fromkeys(part.part.name for one in graded for part in one.parts))
-    lines = ["<!doctype html><html lang='en'><meta charset='utf-8'>",
-             f"<title>{escape(', '.join(names))}</title><style>{_STYLE}</style>",
-             f"<h1>{escape(', '.join(names)) or 'no submission'}</h1>"]
+    lines = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'>",
+        f"<title>{escape(', '.join(names))}</title><style>{_STYLE}</style>",
+        f"<h1>{escape(', '.join(names)) or 'no submission'}</h1>",
+    ]
     if points:
-        lines.append(f"<p>{len(grades)} submissions, mean {mean(points):.1f}, median {median(points):g}, "
-                     f"from {min(points):g} to {max(points):g} points; seed {seed}</p>")
+        lines.append(
+            f"<p>{len(grades)} submissions, mean {mean(points):.1f}, median {median(points):g}, "
+            f"from {min(points):g} to {max(points):g} points; seed {seed}</p>"
+        )
     frequent = frequencies(grades)
     if frequent:
         says = {fault.id: fault.says for one in graded for fault in one.faults}
         most = max(count for _, count in frequent)
-        lines += ["<h2>Faults</h2><table><tr><th>fault<th>students<th><th>what it is</tr>", *(
-            f"<tr><td>{escape(name)}<td class='n'>{count}<td><span class='bar' style='width:{8 * count / most:.1f}em'>"
-            f"</span><td>{escape(says.get(name, 'no planted bug does the same'))}</tr>"
-            for name, count in frequent), "</table>"]
-    laws = Counter(verdict.law.name for one in graded for part in one.parts for verdict in part.verdicts
-                   if not verdict.holds and part.begun)
+        lines += [
+            "<h2>Faults</h2><table><tr><th>fault<th>students<th><th>what it is</tr>",
+            *(
+                f"<tr><td>{escape(name)}<td class='n'>{count}<td><span class='bar' "
+                f"style='width:{8 * count / most:.1f}em'></span>"
+                f"<td>{escape(says.get(name, 'no planted bug does the same'))}</tr>"
+                for name, count in frequent
+            ),
+            "</table>",
+        ]
+    laws = Counter(
+        verdict.law.name
+        for one in graded
+        for part in one.parts
+        for verdict in part.verdicts
+        if not verdict.holds and part.begun
+    )
     if laws:
-        lines += ["<h2>Laws that failed most</h2><table>", *(
-            f"<tr><td>{escape(name)}<td class='n'>{count}</tr>" for name, count in laws.most_common(10)), "</table>"]
+        lines += [
+            "<h2>Laws that failed most</h2><table>",
+            *(f"<tr><td>{escape(name)}<td class='n'>{count}</tr>" for name, count in laws.most_common(10)),
+            "</table>",
+        ]
     if together:
         lines += ["<h2>To look at</h2><ul class='warn'>", *(f"<li>{escape(one)}</li>" for one in together), "</ul>"]
-    lines += ["<h2>Students</h2><table><tr><th>student<th>points", *(f"<th>{escape(name)}" for name in parts),
-              "<th>runs and answers<th>remark</tr>"]
+    lines += [
+        "<h2>Students</h2><table><tr><th>student<th>points",
+        *(f"<th>{escape(name)}" for name in parts),
+        "<th>runs and answers<th>remark</tr>",
+    ]
     for one in sorted(grades, key=lambda grade: grade.student):
         found = {part.part.name: part for part in one.parts}
         cells = [f"{found[name].points:.3g}" if name in found else "-" for name in parts]
         asked = sum(each.points for each in one.questions)
         remark = one.problem or ", ".join(fault.id for fault in one.faults)
-        lines.append(f"<tr><td>{escape(one.student)}<td class='n'>{one.points:g}"
-                     + "".join(f"<td class='n'>{cell}" for cell in cells)
-                     + f"<td class='n'>{asked:.3g}<td>{escape(remark)}</tr>")
+        lines.append(
+            f"<tr><td>{escape(one.student)}<td class='n'>{one.points:g}"
+            + "".join(f"<td class='n'>{cell}" for cell in cells)
+            + f"<td class='n'>{asked:.3g}<td>{escape(remark)}</tr>"
+        )
     return "\n".join([*lines, "</table></html>", ""])

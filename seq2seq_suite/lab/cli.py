@@ -10,15 +10,19 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None,
-                  context_settings={"help_option_names": ["-h", "--help"]}, help="""A course with an autograder.
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""A course with an autograder.
 
 \b
 Examples:
   python -m seq2seq_suite lab list
   python -m seq2seq_suite lab start attention labs/attention
   python -m seq2seq_suite lab check labs/attention --watch
-""")
+""",
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of an assignment, or its number.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `start` made.")]
@@ -26,8 +30,9 @@ Seed = Annotated[int | None, typer.Option(metavar="N", show_default=False, help=
 
 
 @app.command("list")
-def list_(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where your folders lie.")] = Path("labs"),
-          ) -> None:
+def list_(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where your folders lie.")] = Path("labs"),
+) -> None:
     """The assignments, their points and how far you are.
 
     \b
@@ -91,8 +96,10 @@ def check(
 @app.command()
 def run(
     directory: Folder,
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", show_default=False, help=(
-        "Those of experiment.yaml; by default all."))] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", show_default=False, help=("Those of experiment.yaml; by default all.")),
+    ] = None,
 ) -> None:
     """Plug your code into the core and train what experiment.yaml says.
 
@@ -106,8 +113,11 @@ def run(
 
 
 @app.command("next")
-def next_(directories: Annotated[list[Path], typer.Argument(metavar="DIR...", show_default=False, help=(
-        "Folders that `start` made."))]) -> None:
+def next_(
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", show_default=False, help=("Folders that `start` made."))
+    ],
+) -> None:
     """What to do next: the first open part, as file:line.
 
     \b
@@ -122,8 +132,10 @@ def next_(directories: Annotated[list[Path], typer.Argument(metavar="DIR...", sh
 @app.command()
 def submit(
     directory: Folder,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Where to write; by default NAME-ID.zip beside DIR."))] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help=("Where to write; by default NAME-ID.zip beside DIR.")),
+    ] = None,
 ) -> None:
     """Put what is graded into one zip.
 
@@ -138,10 +150,20 @@ def submit(
 
 @app.command()
 def grade(
-    submissions: Annotated[Path, typer.Argument(metavar="SUBMISSIONS", show_default=False, help=(
-        "A folder or zip of one student, or a folder or zip of many, as a learning platform gives them."))],
-    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Of one submission: as Gradescope takes it; of many: all of it."))] = None,
+    submissions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SUBMISSIONS",
+            show_default=False,
+            help=("A folder or zip of one student, or a folder or zip of many, as a learning platform gives them."),
+        ),
+    ],
+    json: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help=("Of one submission: as Gradescope takes it; of many: all of it.")
+        ),
+    ] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="A line for each.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="A page of the class.")] = None,
     seed: Seed = None,

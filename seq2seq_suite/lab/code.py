@@ -31,10 +31,14 @@ def student_files(folder: Path) -> dict[str, Path]:
         try:
             tree = parsed(source_of(file))
         except SyntaxError as error:
-            raise ConfigError(f"no Python: {error}", file=str(file), line=error.lineno or 0,
-                              remedy="correct it") from None
-        found |= {node.name: file for node in tree.body
-                  if isinstance(node, ast.FunctionDef | ast.ClassDef) and not _is_starter(node)}
+            raise ConfigError(
+                f"no Python: {error}", file=str(file), line=error.lineno or 0, remedy="correct it"
+            ) from None
+        found |= {
+            node.name: file
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not _is_starter(node)
+        }
     return found
 
 
@@ -97,6 +101,10 @@ class Code:
             except ConfigError:
                 raise
             except Exception as error:  # whatever a student's code may raise
-                raise ConfigError(f"the code fails: {type(error).__name__}: {error}", file=str(file),
-                                  line=line_of(error, file), remedy=f"try it with: python {file}") from error
+                raise ConfigError(
+                    f"the code fails: {type(error).__name__}: {error}",
+                    file=str(file),
+                    line=line_of(error, file),
+                    remedy=f"try it with: python {file}",
+                ) from error
         return self._modules[file]

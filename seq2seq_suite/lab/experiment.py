@@ -27,10 +27,18 @@ SPLIT = "validation"
 OWN_TASK = absolute("task.py:OwnTask", Path(__file__).parent)  # the only code that an experiment may name
 # What all experiments have in common: nothing that depends on the machine or the clock.
 COMMON: dict[str, Any] = {
-    "device": "cpu", "kernels": "fast", "training.threads": 1, "training.precision": "float32",
-    "training.ema_decay": 0.0, "training.max_minutes": float("inf"),
-    "training.log_every": 1, "training.validate_every": 10**6, "training.save_every": 10**6,
-    "training.validate_examples": 20, "data.test_splits": [SPLIT]}
+    "device": "cpu",
+    "kernels": "fast",
+    "training.threads": 1,
+    "training.precision": "float32",
+    "training.ema_decay": 0.0,
+    "training.max_minutes": float("inf"),
+    "training.log_every": 1,
+    "training.validate_every": 10**6,
+    "training.save_every": 10**6,
+    "training.validate_examples": 20,
+    "data.test_splits": [SPLIT],
+}
 
 
 class Question(BaseModel):
@@ -99,8 +107,14 @@ class Plan:
 
     def digest(self) -> str:
         """A digest of the settings of the run, without paths."""
-        facts = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source,
-                "init_from": self.begin, "task": self.config.task.rpartition("/")[2]}
+        facts = {
+            **self.config.model_dump(mode="json"),
+            "plug": self.plug,
+            "also": self.also,
+            "source": self.source,
+            "init_from": self.begin,
+            "task": self.config.task.rpartition("/")[2],
+        }
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -134,8 +148,11 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
     if (not own and file.parent == directory) or not file.is_file():
         file = EXPERIMENTS / f"{folder.assignment}.yaml"
     if not file.is_file():
-        raise DataError(f"the assignment '{folder.assignment}' has no experiment", file=str(directory / "lab.yaml"),
-                        expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
+        raise DataError(
+            f"the assignment '{folder.assignment}' has no experiment",
+            file=str(directory / "lab.yaml"),
+            expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}",
+        )
     given = read_file(file)
     mine = directory / "experiment.yaml"
     if given.choices and mine.is_file():
@@ -146,33 +163,47 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
 
 def read_file(file: Path) -> File:
     """What an `experiment.yaml` says; raises DataError where it is none."""
-    return shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
-                  expected="base, settings, plug, choices, chosen, runs and questions")
+    return shaped(
+        config_file.parse(file),
+        File,
+        file,
+        remedy="correct it, or copy it again with `lab start`",
+        expected="base, settings, plug, choices, chosen, runs and questions",
+    )
 
 
 def _chosen(given: File, file: Path) -> dict[str, dict[str, Any]]:
     """What each choice adds to its runs; raises ConfigError for one that is none."""
     for name, run in given.runs.items():
         if unknown := [choice for choice in run.get("choose", ()) if choice not in given.choices]:
-            raise ConfigError(f"runs.{name}: choose: {unknown[0]}", file=str(file),
-                              expected=f"one of {', '.join(given.choices) or 'no choices'}")
+            raise ConfigError(
+                f"runs.{name}: choose: {unknown[0]}",
+                file=str(file),
+                expected=f"one of {', '.join(given.choices) or 'no choices'}",
+            )
     for choice, options in given.choices.items():
         option = given.chosen.get(choice, "")
         if not isinstance(option, str) or option not in options:
-            raise ConfigError(f"chosen: {choice}: {printable(option, 20) or 'nothing'}", file=str(file),
-                              expected=f"one of {', '.join(options)}")
+            raise ConfigError(
+                f"chosen: {choice}: {printable(option, 20) or 'nothing'}",
+                file=str(file),
+                expected=f"one of {', '.join(options)}",
+            )
         for other in given.choices:
             if other < choice and given.choices[other] == options and given.chosen.get(other) == option:
-                raise ConfigError(f"chosen: {other} and {choice} are both {option}", file=str(file),
-                                  expected="two that differ")
+                raise ConfigError(
+                    f"chosen: {other} and {choice} are both {option}", file=str(file), expected="two that differ"
+                )
     return {choice: options[given.chosen[choice]] for choice, options in given.choices.items()}
 
 
 def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
     plans: dict[str, Plan] = {}
     chosen = _chosen(given, file)
-    runs = {name: {key: value for choice in run.get("choose", ()) for key, value in chosen[choice].items()} | run
-            for name, run in given.runs.items()}
+    runs = {
+        name: {key: value for choice in run.get("choose", ()) for key, value in chosen[choice].items()} | run
+        for name, run in given.runs.items()
+    }
     for name, run in runs.items():
         source, begin = (str(run.get(key, "")) for key in ("from", "begin"))
         for key, other in (("from", source), ("begin", begin)):
@@ -181,8 +212,9 @@ def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
         slots, also = tuple(run.get("plug", given.plug)), tuple(run.get("also", ()))
         for slot in (*slots, *also):
             if slot not in SLOTS and slot not in CHANGES:
-                raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
-                                  expected=f"one of {', '.join(SLOTS)}")
+                raise ConfigError(
+                    f"plug: {slot} has no place in the core", file=str(file), expected=f"one of {', '.join(SLOTS)}"
+                )
         settings = {**COMMON, **given.settings, "seed": folder.seed + int(run.get("again", 0))}
         for settings_file in (runs[source] if source else {}, run):
             settings |= {key: value for key, value in settings_file.items() if key not in OF_A_RUN}

@@ -30,8 +30,14 @@ def script(assignment: Assignment, verdict: Verdict, language: str = "en") -> st
     if asked is None or verdict.broken is None or sum(map(_size, _leaves(asked.arguments))) > MOST_NUMBERS:
         return ""
     law, part = verdict.law, verdict.law.part
-    function = next((node for node in ast.walk(ast.parse(assignment.text(part)))
-                     if isinstance(node, ast.FunctionDef) and node.name == asked.name), None)
+    function = next(
+        (
+            node
+            for node in ast.walk(ast.parse(assignment.text(part)))
+            if isinstance(node, ast.FunctionDef) and node.name == asked.name
+        ),
+        None,
+    )
     if function is None:
         return ""
     writer = _Writer()
@@ -43,24 +49,41 @@ def script(assignment: Assignment, verdict: Verdict, language: str = "en") -> st
     names = [argument.arg for argument in function.args.args][: len(arguments)]
     names += [f"more_{n}" for n in range(len(arguments) - len(names))]
     said = verdict.broken.message_zh if language == "zh" else verdict.broken.message
-    lines = [f'"""{law.name}: {law.says_zh if language == "zh" else law.says}."""'.replace("\\", "/"), "",
-             "import random", "import sys", "from collections import namedtuple", "from pathlib import Path", "",
-             "import torch", "from torch.nn import functional as F", "",
-             "sys.path.insert(0, str(Path(__file__).parents[1]))",
-             f"from {part} import {asked.name}", "", *writer.head,
-             *(f"{name} = {value}" for name, value in zip(names, arguments, strict=True)), "",
-             "torch.manual_seed(0)", "random.seed(0)"]
+    lines = [
+        f'"""{law.name}: {law.says_zh if language == "zh" else law.says}."""'.replace("\\", "/"),
+        "",
+        "import random",
+        "import sys",
+        "from collections import namedtuple",
+        "from pathlib import Path",
+        "",
+        "import torch",
+        "from torch.nn import functional as F",
+        "",
+        "sys.path.insert(0, str(Path(__file__).parents[1]))",
+        f"from {part} import {asked.name}",
+        "",
+        *writer.head,
+        *(f"{name} = {value}" for name, value in zip(names, arguments, strict=True)),
+        "",
+        "torch.manual_seed(0)",
+        "random.seed(0)",
+    ]
     lines += [f"{names[place]}.requires_grad_()" for place in asked.gradient]
     lines += [f"output = {asked.name}({', '.join(names)})"]
     if asked.gradient:
-        lines += ["first = output[0] if isinstance(output, tuple | list) else output",
-                  f"gradients = torch.autograd.grad((first * {cotangent or 1}).sum(), "
-                  f"({', '.join(names[place] for place in asked.gradient)},), allow_unused=True)",
-                  "print('gradients', gradients)"]
+        lines += [
+            "first = output[0] if isinstance(output, tuple | list) else output",
+            f"gradients = torch.autograd.grad((first * {cotangent or 1}).sum(), "
+            f"({', '.join(names[place] for place in asked.gradient)},), allow_unused=True)",
+            "print('gradients', gradients)",
+        ]
     where, expected = verdict.broken.where, verdict.broken.expected
     if where is not None and _found(verdict, where) and not asked.gradient:
-        lines += [f"print('at {list(where)} got', output{list(where) if where else ''}.item())",
-                  f"print('expected', {number(expected)!r})"]
+        lines += [
+            f"print('at {list(where)} got', output{list(where) if where else ''}.item())",
+            f"print('expected', {number(expected)!r})",
+        ]
     else:
         lines += ["print('got', output)"]
     lines += [f"print({said!r})", ""]
@@ -98,8 +121,11 @@ def _found(verdict: Verdict, where: tuple[int, ...]) -> bool:
     output = verdict.answers[-1][0] if verdict.answers and isinstance(verdict.answers[-1], tuple) else None
     got = verdict.broken.got if verdict.broken else None
     try:
-        return isinstance(output, Tensor) and isinstance(got, int | float) and (
-            output[where].item() == got or (got != got and bool(output[where].isnan())))
+        return (
+            isinstance(output, Tensor)
+            and isinstance(got, int | float)
+            and (output[where].item() == got or (got != got and bool(output[where].isnan())))
+        )
     except (IndexError, RuntimeError, ValueError):
         return False
 
@@ -113,8 +139,11 @@ class _Writer:
     def literal(self, value: Any) -> str:
         """Raises ValueError for what has no literal."""
         if isinstance(value, Tensor):
-            kind = "" if value.dtype in (torch.float32, torch.int64, torch.bool) and value.numel() else (
-                f", dtype={value.dtype}")
+            kind = (
+                ""
+                if value.dtype in (torch.float32, torch.int64, torch.bool) and value.numel()
+                else (f", dtype={value.dtype}")
+            )
             text = repr(value.tolist()).replace("inf", "float('inf')").replace("nan", "float('nan')")
             shape = f".reshape({list(value.shape)})" if not value.numel() else ""
             return f"torch.tensor({text}{kind}){shape}"
@@ -128,8 +157,11 @@ class _Writer:
             return f"{made}({', '.join(map(self.literal, value))})"
         if type(value) in (list, tuple, set):
             inner = ", ".join(map(self.literal, value))
-            return {list: f"[{inner}]", tuple: f"({inner}{',' if len(value) == 1 else ''})",
-                    set: f"{{{inner}}}" if value else "set()"}[type(value)]
+            return {
+                list: f"[{inner}]",
+                tuple: f"({inner}{',' if len(value) == 1 else ''})",
+                set: f"{{{inner}}}" if value else "set()",
+            }[type(value)]
         if type(value) is dict:
             pairs = ", ".join(f"{self.literal(key)}: {self.literal(one)}" for key, one in value.items())
             return f"{{{pairs}}}"

@@ -25,8 +25,17 @@ LANGUAGES = ("en", "zh")
 LARGEST, LARGEST_YAML = 2**20, 2**16  # bytes of a student's file
 ID = re.compile(r"[\w.@+-]{0,60}")  # of a student: it stands in tables, pages and names of files
 GIVEN = "lab_given"
-_USUAL = ("lab.yaml", "answers.yaml", "experiment.yaml", "README.md", "README.html", f"{GIVEN}.py", "failing", "runs",
-          "__pycache__")
+_USUAL = (
+    "lab.yaml",
+    "answers.yaml",
+    "experiment.yaml",
+    "README.md",
+    "README.html",
+    f"{GIVEN}.py",
+    "failing",
+    "runs",
+    "__pycache__",
+)
 # What a student's file may not name: ways around what a part forbids, and the solutions.
 REFUSED = ("torch.ops", "torch._C", "importlib", "seq2seq_suite", "__import__")
 
@@ -69,8 +78,11 @@ class Folder:
         if language not in LANGUAGES:
             raise ConfigError(f"language: {printable(language, 20)}", file=str(file), expected=" or ".join(LANGUAGES))
         if not isinstance(student, str) or not ID.fullmatch(student):
-            raise ConfigError(f"student: {printable(student, 20)}", file=str(file),
-                              expected="at most 60 letters, digits and . @ + - _")
+            raise ConfigError(
+                f"student: {printable(student, 20)}",
+                file=str(file),
+                expected="at most 60 letters, digits and . @ + - _",
+            )
         return cls(path, found["assignment"], student, language, texts(path))
 
     @property
@@ -123,8 +135,9 @@ def read_yaml(file: Path, *, expected: str, remedy: str = "correct it") -> dict[
         found = yaml.load(text, yaml.BaseLoader) or {}
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark, said = getattr(error, "problem_mark", None), getattr(error, "problem", "") or type(error).__name__
-        raise ConfigError(f"no YAML: {said}", file=str(file), line=mark.line + 1 if mark else 0, expected=expected,
-                          remedy=remedy) from None
+        raise ConfigError(
+            f"no YAML: {said}", file=str(file), line=mark.line + 1 if mark else 0, expected=expected, remedy=remedy
+        ) from None
     if not isinstance(found, dict):
         raise ConfigError("no `key: value` on each line", file=str(file), expected=expected, remedy=remedy)
     return {str(key): value for key, value in found.items()}
@@ -151,8 +164,12 @@ def source_of(file: Path) -> str:
     try:
         return decode_source(read_bytes(file, largest=LARGEST))
     except (SyntaxError, ValueError, LookupError):
-        raise DataError("neither UTF-8 nor the encoding that it names", file=str(file), expected="Python in UTF-8",
-                        remedy="save it as UTF-8") from None
+        raise DataError(
+            "neither UTF-8 nor the encoding that it names",
+            file=str(file),
+            expected="Python in UTF-8",
+            remedy="save it as UTF-8",
+        ) from None
 
 
 def texts(path: Path) -> dict[str, str]:
@@ -234,8 +251,11 @@ def refusals(files: Mapping[str, str], part: str) -> list[Refused]:
             found.append(Refused(name, error.lineno or 0, f"no Python: {error.msg}", f"不是合法的 Python：{error.msg}"))
             continue
         names = [(getattr(node, "lineno", 0), said) for node in ast.walk(tree) for said in _names(node)]
-        found += [Refused(name, line, f"`{said}` is not allowed here", f"这里不允许使用 `{said}`")
-                  for line, said in names if any(f"{said}.".startswith(f"{word}.") for word in REFUSED)]
+        found += [
+            Refused(name, line, f"`{said}` is not allowed here", f"这里不允许使用 `{said}`")
+            for line, said in names
+            if any(f"{said}.".startswith(f"{word}.") for word in REFUSED)
+        ]
     return found
 
 

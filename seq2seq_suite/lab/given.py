@@ -28,8 +28,11 @@ class Given(types.ModuleType):
 @cache
 def sources() -> dict[str, Path]:
     """The file that defines a function or class."""
-    return {name: path for path in sorted(assignment.SOLUTIONS.rglob("*.py"), reverse=True)
-            for name in re.findall(r"^(?:def|class) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)}
+    return {
+        name: path
+        for path in sorted(assignment.SOLUTIONS.rglob("*.py"), reverse=True)
+        for name in re.findall(r"^(?:def|class) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
 
 
 @cache

@@ -66,13 +66,26 @@ class Grade:
 
 def to_plain(grade: Grade) -> dict[str, Any]:
     """As JSON has it: of laws what was said, of answers and inputs nothing."""
-    parts = [{"part": one.part.name, "seed": one.seed, "begun": one.begun,
-              "refused": [vars(why) for why in one.refused], "faults": [fault.id for fault in one.faults],
-              "laws": [[verdict.law.name, *(message(verdict.broken, each) if verdict.broken else ""
-                                            for each in ("en", "zh"))] for verdict in one.verdicts]}
-             for one in grade.parts]
-    return {**vars(grade), "assignment": grade.assignment.name if grade.assignment else "", "parts": parts,
-            "questions": [one._asdict() for one in grade.questions]}
+    parts = [
+        {
+            "part": one.part.name,
+            "seed": one.seed,
+            "begun": one.begun,
+            "refused": [vars(why) for why in one.refused],
+            "faults": [fault.id for fault in one.faults],
+            "laws": [
+                [verdict.law.name, *(message(verdict.broken, each) if verdict.broken else "" for each in ("en", "zh"))]
+                for verdict in one.verdicts
+            ],
+        }
+        for one in grade.parts
+    ]
+    return {
+        **vars(grade),
+        "assignment": grade.assignment.name if grade.assignment else "",
+        "parts": parts,
+        "questions": [one._asdict() for one in grade.questions],
+    }
 
 
 def from_plain(found: Mapping[str, Any]) -> Grade:
@@ -84,9 +97,24 @@ def from_plain(found: Mapping[str, Any]) -> Grade:
         part = assignment.part(one["part"])
         laws = {law.name: law for law in assignment.laws(part.name)}
         faults = {fault.id: fault for fault in assignment.faults(part.name)}
-        verdicts = [Verdict(laws[name], Broken(said, said_zh) if said else None, [None] * one["begun"])
-                    for name, said, said_zh in one["laws"]]
-        parts.append(Checked(part, one["seed"], verdicts, [Refused(**why) for why in one["refused"]],
-                             [faults[name] for name in one["faults"]]))
-    return Grade(**{**found, "assignment": assignment, "parts": parts,
-                    "questions": [Graded(**one) for one in found["questions"]]})
+        verdicts = [
+            Verdict(laws[name], Broken(said, said_zh) if said else None, [None] * one["begun"])
+            for name, said, said_zh in one["laws"]
+        ]
+        parts.append(
+            Checked(
+                part,
+                one["seed"],
+                verdicts,
+                [Refused(**why) for why in one["refused"]],
+                [faults[name] for name in one["faults"]],
+            )
+        )
+    return Grade(
+        **{
+            **found,
+            "assignment": assignment,
+            "parts": parts,
+            "questions": [Graded(**one) for one in found["questions"]],
+        }
+    )

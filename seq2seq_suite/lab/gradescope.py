@@ -49,21 +49,35 @@ def results(grade: Grade) -> dict[str, Any]:
     sum_of = f"{grade.points:g} of {grade.assignment.points:g}" if grade.assignment else "not graded"
     name = grade.assignment.name if grade.assignment else grade.name
     output = f"{name}: {sum_of}. The laws are those of `lab check`, with other numbers."
-    return {"score": grade.points, "execution_time": round(grade.seconds, 1),
-            "output": output + (f" {grade.problem}" if grade.problem else ""), "output_format": "md",
-            "stdout_visibility": "hidden", "tests": tests, "leaderboard": _leaderboard(grade),
-            "extra_data": {"suite": seq2seq_suite.__version__, "assignment": name, "seed": grade.seed,
-                           "sandbox": list(grade.holds)}}
+    return {
+        "score": grade.points,
+        "execution_time": round(grade.seconds, 1),
+        "output": output + (f" {grade.problem}" if grade.problem else ""),
+        "output_format": "md",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "leaderboard": _leaderboard(grade),
+        "extra_data": {
+            "suite": seq2seq_suite.__version__,
+            "assignment": name,
+            "seed": grade.seed,
+            "sandbox": list(grade.holds),
+        },
+    }
 
 
 def _leaderboard(grade: Grade) -> list[dict[str, Any]]:
     """The figure of each run that was accepted."""
-    return [{"name": one.question.removeprefix("runs."), "value": float(one.got)} for one in grade.questions
-            if one.question.startswith("runs.") and one.points and one.got]
+    return [
+        {"name": one.question.removeprefix("runs."), "value": float(one.got)}
+        for one in grade.questions
+        if one.question.startswith("runs.") and one.points and one.got
+    ]
 
 
-def _tests(assignment: Assignment, part: Part, checked: Checked | None, number: int, language: str, seed: int
-           ) -> Iterator[dict[str, Any]]:
+def _tests(
+    assignment: Assignment, part: Part, checked: Checked | None, number: int, language: str, seed: int
+) -> Iterator[dict[str, Any]]:
     laws = assignment.laws(part.name)
     verdicts = {verdict.law.name: verdict for verdict in checked.verdicts} if checked else {}
     values = all(verdicts[law.name].holds if law.name in verdicts else False for law in laws if law.kind == VALUE)
@@ -75,14 +89,25 @@ def _tests(assignment: Assignment, part: Part, checked: Checked | None, number: 
         counts = good and (law.kind == VALUE or values)
         said, tags = _said(checked, verdict, language), []
         if good and not counts:
-            said = "成立；同一文件的其他规则都成立后才计分" if language == "zh" else (
-                "holds; it counts once the value laws of this file hold")
+            said = (
+                "成立；同一文件的其他规则都成立后才计分"
+                if language == "zh"
+                else ("holds; it counts once the value laws of this file hold")
+            )
         if checked is not None and not good and first:
             first, tags = False, [fault.id for fault in checked.faults]
             for fault in checked.faults[:2]:
                 said += "\n" + word(language, "twin", says(fault, language))
-        yield _test(f"{number}.{place}", law.name, most if counts else 0.0, most, said or says(law, language),
-                    tags=tags, extra_data={"seed": seed, "law": law.name}, passed=counts)
+        yield _test(
+            f"{number}.{place}",
+            law.name,
+            most if counts else 0.0,
+            most,
+            said or says(law, language),
+            tags=tags,
+            extra_data={"seed": seed, "law": law.name},
+            passed=counts,
+        )
 
 
 def share(part: Part, kinds: list[str], kind: str) -> float:
@@ -96,16 +121,26 @@ def _said(checked: Checked | None, verdict: Verdict | None, language: str) -> st
         return "not checked: the time was over" if language == "en" else "没有检查：时间不够"
     if verdict is not None:
         return message(verdict.broken, language) if verdict.broken else ""
-    return "; ".join(f"{one.file}:{one.line} {one.message_zh if language == 'zh' else one.message}"
-                     for one in checked.refused)
+    return "; ".join(
+        f"{one.file}:{one.line} {one.message_zh if language == 'zh' else one.message}" for one in checked.refused
+    )
 
 
-def _test(number: str, name: str, score: float, most: float, output: str, *, passed: bool | None = None, **more: Any
-          ) -> dict[str, Any]:
+def _test(
+    number: str, name: str, score: float, most: float, output: str, *, passed: bool | None = None, **more: Any
+) -> dict[str, Any]:
     good = score >= most if passed is None else passed
-    return {"number": number, "name": name, "score": round(score, 4), "max_score": round(most, 4),
-            "status": "passed" if good else "failed", "output": output[:_LONGEST], "output_format": "text",
-            "visibility": "visible", **more}
+    return {
+        "number": number,
+        "name": name,
+        "score": round(score, 4),
+        "max_score": round(most, 4),
+        "status": "passed" if good else "failed",
+        "output": output[:_LONGEST],
+        "output_format": "text",
+        "visibility": "visible",
+        **more,
+    }
 
 
 def failures(checked: Checked, language: str = "en") -> list[tuple[str, str]]:
@@ -137,16 +172,21 @@ def pack(name: str, output: Path) -> None:
     source = Path(seq2seq_suite.__file__).parent
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         torch = "torch torchaudio" if assignment.extra == "speech" else "torch"
-        for file, text in (("setup.sh", _SETUP.format(torch=torch)), ("run_autograder", _RUN.format(
-                name=assignment.name)), ("suite/pyproject.toml", _project(assignment.extra))):
+        for file, text in (
+            ("setup.sh", _SETUP.format(torch=torch)),
+            ("run_autograder", _RUN.format(name=assignment.name)),
+            ("suite/pyproject.toml", _project(assignment.extra)),
+        ):
             entry = zipfile.ZipInfo(file)
             entry.external_attr = (0o755 if file != "suite/pyproject.toml" else 0o644) << 16
             archive.writestr(entry, text)
         for path in sorted(source.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 archive.write(path, Path("suite") / source.name / path.relative_to(source))
-    print(f"{relative_path(output)}: {assignment.name}, {output.stat().st_size / 2**20:.1f} MB\n"
-          "at Gradescope: Configure Autograder, zip file upload; ask for 1.5 GB of memory")
+    print(
+        f"{relative_path(output)}: {assignment.name}, {output.stat().st_size / 2**20:.1f} MB\n"
+        "at Gradescope: Configure Autograder, zip file upload; ask for 1.5 GB of memory"
+    )
 
 
 def _project(extra: str) -> str:
@@ -162,10 +202,12 @@ def _project(extra: str) -> str:
         file = Path(seq2seq_suite.__file__).parents[1] / "pyproject.toml"
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         needed = project["dependencies"] + project["optional-dependencies"].get(extra, [])
-    return ('[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n\n'
-            f'[project]\nname = "seq2seq-suite"\nversion = "{seq2seq_suite.__version__}"\n'
-            f"dependencies = {json.dumps(needed)}\n\n[tool.setuptools.packages.find]\n"
-            'include = ["seq2seq_suite*"]\n\n[tool.setuptools.package-data]\n"*" = ["**/*"]\n')
+    return (
+        '[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n\n'
+        f'[project]\nname = "seq2seq-suite"\nversion = "{seq2seq_suite.__version__}"\n'
+        f"dependencies = {json.dumps(needed)}\n\n[tool.setuptools.packages.find]\n"
+        'include = ["seq2seq_suite*"]\n\n[tool.setuptools.package-data]\n"*" = ["**/*"]\n'
+    )
 
 
 def autograde(name: str, root: Path) -> int:
@@ -187,8 +229,12 @@ def autograde(name: str, root: Path) -> int:
         seed, users = int(upload["id"]) % 10**6, [str(user.get("email") or user["name"]) for user in upload["users"]]
     with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
         folder = Path(scratch) / "submission"
-        shutil.copytree(root / "submission", folder, symlinks=True, ignore=lambda where, names: [
-            one for one in names if os.path.islink(os.path.join(where, one))])
+        shutil.copytree(
+            root / "submission",
+            folder,
+            symlinks=True,
+            ignore=lambda where, names: [one for one in names if os.path.islink(os.path.join(where, one))],
+        )
         submission = _as_handed_in(folder, Path(scratch) / "opened", assignment.name)
         found = grading.Grade(submission.name, seed, assignment=assignment)
         write(found)
@@ -197,8 +243,10 @@ def autograde(name: str, root: Path) -> int:
         except Exception as error:  # a submission may hold anything
             found = replace(found, problem=printable(f"its grading failed: {type(error).__name__}: {error}"))
         write(found)
-    print(f"{found.student}: {found.points:g}; handed in by {printable(', '.join(users)) or 'nobody known'}"
-          + (f"; {found.problem}" if found.problem else ""))
+    print(
+        f"{found.student}: {found.points:g}; handed in by {printable(', '.join(users)) or 'nobody known'}"
+        + (f"; {found.problem}" if found.problem else "")
+    )
     return 0
 
 

@@ -52,8 +52,11 @@ def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None,
                     grades.append(one)
                     print(_line(one), flush=True)
         except KeyboardInterrupt:
-            print(f"{len(grades)} of {len(found)} submissions are graded" + (
-                f" and kept in {relative_path(kept)}: the same command goes on there" if kept else ""), flush=True)
+            print(
+                f"{len(grades)} of {len(found)} submissions are graded"
+                + (f" and kept in {relative_path(kept)}: the same command goes on there" if kept else ""),
+                flush=True,
+            )
             raise
     pairs = class_report.pairs(grades) if len(grades) > 1 else []
     if single:
@@ -71,8 +74,9 @@ def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None,
     return int(any(one.problem for one in grades))
 
 
-def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None] | None = None,
-              assignment: str = "") -> Grade:
+def grade_one(
+    submission: Submission, *, seed: int, tell: Callable[[Grade], None] | None = None, assignment: str = ""
+) -> Grade:
     """Grade a submission.
 
     Args:
@@ -90,8 +94,14 @@ def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None
     except UserError as error:
         return replace(found, problem=printable(error.got))
     problem = overlooked(folder.path, folder.files, [part.name for part in row.parts])
-    found = replace(found, assignment=row, id=folder.student, language=folder.language, problem=problem,
-                    marks=class_report.marks(folder, row))
+    found = replace(
+        found,
+        assignment=row,
+        id=folder.student,
+        language=folder.language,
+        problem=problem,
+        marks=class_report.marks(folder, row),
+    )
     workers = _workers()
     workers.start()
     found = replace(found, holds=tuple(workers.holds))
@@ -103,8 +113,12 @@ def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None
     if tell is not None:
         tell(found)
     questions, wrong = _questions(folder, seed)
-    return replace(found, questions=questions, problem="; ".join(filter(None, (problem, wrong))),
-                   seconds=time.perf_counter() - begun)
+    return replace(
+        found,
+        questions=questions,
+        problem="; ".join(filter(None, (problem, wrong))),
+        seconds=time.perf_counter() - begun,
+    )
 
 
 @cache
@@ -134,12 +148,18 @@ def _questions(folder: Folder, seed: int) -> tuple[Sequence[Graded], str]:
 
 def plain(one: Grade) -> dict[str, Any]:
     """As JSON and CSV have it."""
-    return {"submission": one.name, "student": one.student,
-            "assignment": one.assignment.name if one.assignment else "", "points": one.points,
-            **{part.part.name: round(part.points, 2) for part in one.parts},
-            "experiment": round(sum(each.points for each in one.questions if each.question.startswith("runs.")), 2),
-            "questions": round(sum(each.points for each in one.questions if not each.question.startswith("runs.")), 2),
-            "faults": " ".join(fault.id for fault in one.faults), "problem": one.problem, "seed": one.seed}
+    return {
+        "submission": one.name,
+        "student": one.student,
+        "assignment": one.assignment.name if one.assignment else "",
+        "points": one.points,
+        **{part.part.name: round(part.points, 2) for part in one.parts},
+        "experiment": round(sum(each.points for each in one.questions if each.question.startswith("runs.")), 2),
+        "questions": round(sum(each.points for each in one.questions if not each.question.startswith("runs.")), 2),
+        "faults": " ".join(fault.id for fault in one.faults),
+        "problem": one.problem,
+        "seed": one.seed,
+    }
 
 
 def _write_csv(path: Path, grades: Sequence[Grade]) -> None:
@@ -165,8 +185,9 @@ def _line(one: Grade) -> str:
         return f"{one.student:<16} not graded: {one.problem}"
     parts = "  ".join(f"{part.part.name} {part.points:.3g}/{part.part.points:g}" for part in one.parts)
     asked = sum(each.points for each in one.questions)
-    return (f"{one.student:<16} {one.points:>5g}  {parts}  runs and answers {asked:.3g}"
-            + (f"  {one.problem}" if one.problem else ""))
+    return f"{one.student:<16} {one.points:>5g}  {parts}  runs and answers {asked:.3g}" + (
+        f"  {one.problem}" if one.problem else ""
+    )
 
 
 def _print_single(one: Grade) -> None:
@@ -178,15 +199,20 @@ def _print_single(one: Grade) -> None:
         for law, said in gradescope.failures(part) if part.begun else ():
             print(f"  {law}: {said}")
     for each in one.questions:
-        print(f"  {each.question}: {each.points:g} of {each.most:g}  {each.verdict}"
-              + (f"  got {each.got}, expected {each.expected}" if each.points < each.most and each.got else ""))
+        print(
+            f"  {each.question}: {each.points:g} of {each.most:g}  {each.verdict}"
+            + (f"  got {each.got}, expected {each.expected}" if each.points < each.most and each.got else "")
+        )
     print(f"{one.points:g} of {one.assignment.points:g} points; sandbox: {', '.join(one.holds) or 'time limit alone'}")
 
 
 def _print_class(grades: Sequence[Grade], pairs: Sequence[str], seconds: float) -> None:
     open_ = [one for one in grades if one.problem]
-    print(f"\n{len(grades)} submissions, {len(grades) - len(open_)} graded"
-          + (f", {len(open_)} need you" if open_ else "") + f", {seconds:.0f} s")
+    print(
+        f"\n{len(grades)} submissions, {len(grades) - len(open_)} graded"
+        + (f", {len(open_)} need you" if open_ else "")
+        + f", {seconds:.0f} s"
+    )
     holds = next((one.holds for one in grades if one.assignment is not None), ())
     print(f"sandbox: {', '.join(holds) or 'time limit alone'}")
     for line in pairs:

@@ -27,9 +27,11 @@ def page(markdown: str, language: str) -> str:
     body = MarkdownIt("commonmark", {"html": True}).enable("table").render("".join(pieces))
     body = re.sub(r"FORMULA(\d+)ENDS", lambda found: formulas[int(found[1])], body)
     title = re.search(r"^# (.+)$", markdown, flags=re.MULTILINE)
-    return (f"<!doctype html><html lang='{language}'><meta charset='utf-8'><meta name='viewport' "
-            f"content='width=device-width'><title>{escape(title[1] if title else '')}</title>"
-            f"<style>{_STYLE}</style>\n{body}</html>\n")
+    return (
+        f"<!doctype html><html lang='{language}'><meta charset='utf-8'><meta name='viewport' "
+        f"content='width=device-width'><title>{escape(title[1] if title else '')}</title>"
+        f"<style>{_STYLE}</style>\n{body}</html>\n"
+    )
 
 
 def _formula(text: str, *, display: bool) -> str:

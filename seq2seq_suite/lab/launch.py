@@ -21,8 +21,9 @@ class Launched:
         self.control, theirs = socket.socketpair()
         self.control.settimeout(120)
         with theirs:
-            self._folder, self.process = launch([str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self._folder, self.process = launch(
+                [str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
 
     @property
     def runs(self) -> bool:
@@ -36,12 +37,20 @@ class Launched:
         self._folder.cleanup()
 
 
-def launch(arguments: list[str], *, stdin: int, stdout: int, pass_fds: Sequence[int] = ()
-           ) -> tuple[tempfile.TemporaryDirectory[str], subprocess.Popen[bytes]]:
+def launch(
+    arguments: list[str], *, stdin: int, stdout: int, pass_fds: Sequence[int] = ()
+) -> tuple[tempfile.TemporaryDirectory[str], subprocess.Popen[bytes]]:
     """A worker in an empty folder, with next to nothing of this process's environment."""
     folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HOME": folder.name}
-    process = subprocess.Popen([sys.executable, "-I", str(WORKER), *arguments], env=environment, cwd=folder.name,
-                               stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, pass_fds=pass_fds)
+    process = subprocess.Popen(
+        [sys.executable, "-I", str(WORKER), *arguments],
+        env=environment,
+        cwd=folder.name,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        pass_fds=pass_fds,
+    )
     return folder, process

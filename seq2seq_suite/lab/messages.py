@@ -18,20 +18,47 @@ from seq2seq_suite.lab.folder import Refused
 from seq2seq_suite.lab.parts import Checked
 
 _WORDS = {
-    "en": {"ok": "ok", "fail": "FAIL", "of": "{0} of {1:g}", "done": "all laws hold", "seed": "seed {0} of {1}",
-           "begun": "not begun: write {0}", "edges": "edge laws (they count once the laws above hold)",
-           "twin": "your code does what this one does: {0}", "twins": "your code does what one of these does:",
-           "note": "read: note {0}", "again": "to see it alone: {0}", "said": "your code printed:",
-           "refused": "not run", "sandbox": "your code runs in a process of its own: {0}",
-           "bare": "your code runs in a process of its own, with a time limit and no other protection here",
-           "sum": "{0} of {1:g} points of the laws. Grading tries the same laws with other numbers.",
-           "bonus": "bonus", "hint": "hint: {0}"},
-    "zh": {"ok": "通过", "fail": "未过", "of": "{0} / {1:g}", "done": "所有规则都成立", "seed": "{1} 的种子 {0}",
-           "begun": "尚未开始：请写 {0}", "edges": "边界规则（上面的规则都成立后才计分）",
-           "twin": "你的代码等同于：{0}", "twins": "你的代码等同于下面之一：",
-           "note": "参考：笔记 {0}", "again": "单独重现：{0}", "said": "你的代码输出了：", "refused": "没有运行",
-           "sandbox": "你的代码在单独的进程里运行：{0}", "bare": "你的代码在单独的进程里运行，这里只有时间限制",
-           "sum": "规则部分 {0} / {1:g} 分。评分时用同样的规则和别的随机数。", "bonus": "加分", "hint": "提示：{0}"}}
+    "en": {
+        "ok": "ok",
+        "fail": "FAIL",
+        "of": "{0} of {1:g}",
+        "done": "all laws hold",
+        "seed": "seed {0} of {1}",
+        "begun": "not begun: write {0}",
+        "edges": "edge laws (they count once the laws above hold)",
+        "twin": "your code does what this one does: {0}",
+        "twins": "your code does what one of these does:",
+        "note": "read: note {0}",
+        "again": "to see it alone: {0}",
+        "said": "your code printed:",
+        "refused": "not run",
+        "sandbox": "your code runs in a process of its own: {0}",
+        "bare": "your code runs in a process of its own, with a time limit and no other protection here",
+        "sum": "{0} of {1:g} points of the laws. Grading tries the same laws with other numbers.",
+        "bonus": "bonus",
+        "hint": "hint: {0}",
+    },
+    "zh": {
+        "ok": "通过",
+        "fail": "未过",
+        "of": "{0} / {1:g}",
+        "done": "所有规则都成立",
+        "seed": "{1} 的种子 {0}",
+        "begun": "尚未开始：请写 {0}",
+        "edges": "边界规则（上面的规则都成立后才计分）",
+        "twin": "你的代码等同于：{0}",
+        "twins": "你的代码等同于下面之一：",
+        "note": "参考：笔记 {0}",
+        "again": "单独重现：{0}",
+        "said": "你的代码输出了：",
+        "refused": "没有运行",
+        "sandbox": "你的代码在单独的进程里运行：{0}",
+        "bare": "你的代码在单独的进程里运行，这里只有时间限制",
+        "sum": "规则部分 {0} / {1:g} 分。评分时用同样的规则和别的随机数。",
+        "bonus": "加分",
+        "hint": "提示：{0}",
+    },
+}
 _COLOURS = {"ok": "32", "FAIL": "31", "通过": "32", "未过": "31"}
 
 
@@ -71,8 +98,9 @@ def title(text: str, points: str, *, indent: int = 2) -> str:
     return f"{' ' * indent}{text}{' ' * gap}{points}"
 
 
-def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
-               hints: Callable[[str], Sequence[str]] | None = None) -> list[str]:
+def part_lines(
+    checked: Checked, language: str, scripts: Mapping[str, Path], *, hints: Callable[[str], Sequence[str]] | None = None
+) -> list[str]:
     """A part's lines: its points, the laws that hold in one line, those that fail with what is wrong.
 
     Args:
@@ -90,13 +118,16 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
         return lines + _said(checked, language)
     if not checked.begun:
         lines = [title(f"{part.name}.py   {word(language, 'begun', ', '.join(part.functions))}", points)]
-        for hint in dict.fromkeys(hint for verdict in checked.verdicts for hint in hints(verdict.law.name)) \
-                if hints else ():
+        for hint in (
+            dict.fromkeys(hint for verdict in checked.verdicts for hint in hints(verdict.law.name)) if hints else ()
+        ):
             lines += _wrapped(word(language, "hint", hint), 10)
         return lines
     if checked.done:
-        return [title(f"{part.name}.py   {word(language, 'done')} ({len(checked.verdicts)})", points),
-                *_said(checked, language)]
+        return [
+            title(f"{part.name}.py   {word(language, 'done')} ({len(checked.verdicts)})", points),
+            *_said(checked, language),
+        ]
     values = [verdict for verdict in checked.verdicts if verdict.law.kind == VALUE]
     edges = [verdict for verdict in checked.verdicts if verdict.law.kind == EDGE]
     lines = [head, *_verdicts(values, language)]

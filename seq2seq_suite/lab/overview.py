@@ -25,8 +25,9 @@ def print_list(directory: Path) -> None:
     rows = [("", "assignment", "notes", "needs", "you", "files and their points (* bonus)")]
     for one in ASSIGNMENTS:
         parts = ", ".join(f"{part.name}{'*' if part.bonus else ''} {part.points:g}" for part in one.parts)
-        rows.append((f"{one.number:02}", one.name, " ".join(one.notes), one.extra or "-",
-                     _state(folders.get(one.name)), parts))
+        rows.append(
+            (f"{one.number:02}", one.name, " ".join(one.notes), one.extra or "-", _state(folders.get(one.name)), parts)
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -81,7 +82,7 @@ def print_next(directories: Sequence[Path]) -> int:
         if (folder.path / "experiment.yaml").is_file() and not list(folder.path.glob("runs/*/lab.json")):
             print(f"python -m seq2seq_suite lab run {relative_path(folder.path)}")
             return 1
-        if (open_ := _unanswered(folder.path / "answers.yaml")):
+        if open_ := _unanswered(folder.path / "answers.yaml"):
             print(f"{relative_path(folder.path / 'answers.yaml')}: {', '.join(open_)}")
             return 1
         if not list(folder.path.parent.glob(f"{assignment.name}-*.zip")):

@@ -66,29 +66,48 @@ def check_part(assignment: Assignment, part: Part, files: Mapping[str, str], wor
                     verdict = Verdict(law, failed)
                 else:  # nothing can be called
                     said = said or student.said()
-                    return Checked(part, seed, said=said, refused=[
-                        Refused(failed.file or f"{part.name}.py", failed.line, f"{failed.error}: {failed.text}",
-                                f"{failed.error}：{failed.text}")])
+                    return Checked(
+                        part,
+                        seed,
+                        said=said,
+                        refused=[
+                            Refused(
+                                failed.file or f"{part.name}.py",
+                                failed.line,
+                                f"{failed.error}: {failed.text}",
+                                f"{failed.error}：{failed.text}",
+                            )
+                        ],
+                    )
             else:
                 missing = [name for name in part.functions if name not in defined]
                 verdict = judge(law, student, seed)
                 if missing and isinstance(verdict.broken, Failed) and verdict.broken.error == "AttributeError":
-                    verdict = replace(verdict, broken=Broken(
-                        f"{part.name}.py defines no `{missing[0]}`", f"{part.name}.py 里没有定义 `{missing[0]}`"))
+                    verdict = replace(
+                        verdict,
+                        broken=Broken(
+                            f"{part.name}.py defines no `{missing[0]}`", f"{part.name}.py 里没有定义 `{missing[0]}`"
+                        ),
+                    )
             if not verdict.holds and not any(not one.holds for one in verdicts):
                 said = student.said()
         late += isinstance(verdict.broken, Failed) and verdict.broken.error == "time"
         verdicts.append(verdict)
     found = Checked(part, seed, verdicts, said=said)
-    return found if found.done or not found.begun else replace(
-        found, faults=twins(assignment, part.name, verdicts, seed))
+    return (
+        found if found.done or not found.begun else replace(found, faults=twins(assignment, part.name, verdicts, seed))
+    )
 
 
 def job(assignment: Assignment, part: Part, files: Mapping[str, str]) -> dict[str, Any]:
     """The message that sets up a part in a worker, before its functions can be called."""
     files = {name: files[name] for name in needed(files, part.name)}
-    return {"files": files, "given": given(assignment, part, files), "part": part.name,
-            "forbidden": list(part.forbidden)}
+    return {
+        "files": files,
+        "given": given(assignment, part, files),
+        "part": part.name,
+        "forbidden": list(part.forbidden),
+    }
 
 
 def given(assignment: Assignment, part: Part, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:

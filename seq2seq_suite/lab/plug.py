@@ -53,9 +53,13 @@ SLOTS: dict[str, Slot] = {
     "squared_error": Slot({"cross_entropy": adapters.mean_loss}, alike=False),
     "attend": Slot({"attention": adapters.attention}),
     "causal_mask": Slot({"model.layers:causal": adapters.causal}),
-    "multi_head": Slot({f"{_ATTENTION}.forward": adapters.self_attention,
-                        f"{_ATTENTION}.memory_keys_values": adapters.memory_alone,
-                        f"{_ATTENTION}.cross": adapters.cross_attention}),
+    "multi_head": Slot(
+        {
+            f"{_ATTENTION}.forward": adapters.self_attention,
+            f"{_ATTENTION}.memory_keys_values": adapters.memory_alone,
+            f"{_ATTENTION}.cross": adapters.cross_attention,
+        }
+    ),
     "sinusoids": Slot({"model.positions:sinusoids": adapters.as_it_is}, when="build"),
     "shift_matrix": Slot({"model.positions:sinusoids": output.shifted_positions}, when="build"),
     "rotate": Slot({"model.positions:RotaryPositions.rotate": output.rotate}),
@@ -64,36 +68,57 @@ SLOTS: dict[str, Slot] = {
     "dropout": Slot({"dropout": adapters.dropout}),
     "feed_forward": Slot({"model.layers:FeedForward.forward": adapters.feed_forward}),
     "encoder_block": Slot(dict.fromkeys(_LAYERS, adapters.encoder_block)),
-    "decoder_block": Slot({**dict.fromkeys(_LAYERS, adapters.decoder_block),
-                           f"{_ATTENTION}.memory_keys_values": adapters.memory_with_keys_values}),
+    "decoder_block": Slot(
+        {
+            **dict.fromkeys(_LAYERS, adapters.decoder_block),
+            f"{_ATTENTION}.memory_keys_values": adapters.memory_with_keys_values,
+        }
+    ),
     "shift_right": Slot({"strategies.autoregressive:shift_right": output.shift_right}),
     "smoothed_cross_entropy": Slot({"model.seq2seq:Seq2Seq.cross_entropy": adapters.smoothed_loss}),
     "mix_inputs": Slot({"strategies.autoregressive:Autoregressive._mix_in_predictions": output.mix_inputs}),
     "greedy": Slot({"greedy": output.greedy}, when="search"),
     "beam_search": Slot({"beam": output.beam_search}, when="search"),
     "cached_step": Slot({f"{_ATTENTION}.forward": adapters.cached_step}, when="search"),
-    "likeliest_lengths": Slot({"strategies.parallel.length_head:LengthClassifier.likeliest": output.likeliest_lengths},
-                              when="search"),
+    "likeliest_lengths": Slot(
+        {"strategies.parallel.length_head:LengthClassifier.likeliest": output.likeliest_lengths}, when="search"
+    ),
     "cut_at_end": Slot({"strategies.parallel.constrained:cut_at_end": output.cut_at_end}, when="search"),
     "collapse": Slot({"search.ctc_prefix_scores:collapse": output.collapse}, when="search"),
     "hide": Slot({"strategies.parallel.mask_predict:MaskPredict.predict_symbols": output.hide}, when="search"),
-    "allowed_labels": Slot({"tasks.multilabel.label_automaton:LabelAutomaton.allowed": output.allowed_labels},
-                           when="search"),
+    "allowed_labels": Slot(
+        {"tasks.multilabel.label_automaton:LabelAutomaton.allowed": output.allowed_labels}, when="search"
+    ),
     "set_loss": Slot({"strategies.sets:Sets._set_loss": adapters.set_loss}),
-    "log_mel": Slot({"data.audio:LogMel.__call__": output.log_mel,
-                     "data.audio:Features.__init__": output.own_features}, when="build"),
+    "log_mel": Slot(
+        {"data.audio:LogMel.__call__": output.log_mel, "data.audio:Features.__init__": output.own_features},
+        when="build",
+    ),
     "spec_augment": Slot({"model.audio:Masking.__call__": output.spec_augment}),
-    "ctc_loss": Slot({"strategies.parallel.ctc:path_loss": adapters.path_loss,
-                      "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
-    **{name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
-       for name in ("own_examples", "write_answer", "read_answer", "score_answers")},
+    "ctc_loss": Slot(
+        {
+            "strategies.parallel.ctc:path_loss": adapters.path_loss,
+            "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss,
+        }
+    ),
+    **{
+        name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
+        for name in ("own_examples", "write_answer", "read_answer", "score_answers")
+    },
     "language_loss": Slot({"strategies.auxiliary_losses:Language.loss": adapters.language_loss}),
     "fine_tuning_loss": Slot({"strategies.auxiliary:Auxiliaries.added": adapters.fine_tuning_loss}),
 }
 # What an experiment changes of the suite besides, `also`, where no key of the configuration does.
-CHANGES = {"no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False),
-           "no_cache": Slot({"model.decoder:TransformerDecoder.new_cache": adapters.keep_inputs,
-                             "model.decoder:TransformerDecoder.forward": adapters.read_all_again}, when="search")}
+CHANGES = {
+    "no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False),
+    "no_cache": Slot(
+        {
+            "model.decoder:TransformerDecoder.new_cache": adapters.keep_inputs,
+            "model.decoder:TransformerDecoder.forward": adapters.read_all_again,
+        },
+        when="search",
+    ),
+}
 
 
 @contextmanager
@@ -108,8 +133,9 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
         ConfigError: there is no such slot.
     """
     # These go past the names of a model's parts, which may be replaced here.
-    components: dict[str, Function] = {seat: kernels.implementation(seat, "plain")
-                                       for seat in ("encoder", "decoder", "projections")}
+    components: dict[str, Function] = {
+        seat: kernels.implementation(seat, "plain") for seat in ("encoder", "decoder", "projections")
+    }
     with ExitStack() as stack:
         for name, function in (*functions.items(), *dict.fromkeys(also).items()):
             slot = SLOTS.get(name) or CHANGES.get(name)
@@ -148,6 +174,7 @@ def _rebind(before: Function, after: Function) -> None:
 
 def counted(name: str, function: Function, calls: Counter[str]) -> Function:
     """The function, which counts its calls; raises ConfigError that says where it fails."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         calls[name] += 1
@@ -157,6 +184,11 @@ def counted(name: str, function: Function, calls: Counter[str]) -> Function:
             raise
         except Exception as error:  # whatever a student's code may raise
             file = function.__code__.co_filename if hasattr(function, "__code__") else ""
-            raise ConfigError(f"{name} fails: {type(error).__name__}: {error}", file=file, line=line_of(error, file),
-                              remedy="try it with `lab check`, which shows the failing input") from error
+            raise ConfigError(
+                f"{name} fails: {type(error).__name__}: {error}",
+                file=file,
+                line=line_of(error, file),
+                remedy="try it with `lab check`, which shows the failing input",
+            ) from error
+
     return call

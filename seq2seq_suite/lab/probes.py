@@ -28,6 +28,7 @@ def table(vocabulary: int, seed: int) -> Callable[..., tuple[Tensor, list[tuple[
 
     The state is a list of prefixes, a tuple of symbols for each row; the model begins with [()].
     """
+
     def step(state: list[tuple[int, ...]], last: Tensor) -> tuple[Tensor, list[tuple[int, ...]]]:
         state = [(*prefix, int(symbol)) for prefix, symbol in zip(state, last, strict=True)]
         return torch.stack([row(prefix) for prefix in state]), state
@@ -71,7 +72,8 @@ def attention(*weights: Any) -> Callable[..., Tensor]:
     def attend(x: Tensor, memory: Tensor, visible: Tensor | None = None) -> Tensor:
         query, key, value = (
             F.linear(of, *matrices[2 * number : 2 * number + 2]).unflatten(2, (num_heads, -1)).transpose(1, 2)
-            for number, of in enumerate((x, memory, memory)))
+            for number, of in enumerate((x, memory, memory))
+        )
         visible = None if visible is None else visible.unsqueeze(1)
         found = F.scaled_dot_product_attention(query, key, value, visible)
         return F.linear(found.transpose(1, 2).flatten(2), *matrices[6:])
@@ -85,8 +87,17 @@ def ratio() -> Callable[..., Tensor]:
 
 
 KINDS: dict[str, Callable[..., Callable[..., Any]]] = {
-    "linear": linear, "affine": affine, "layer_norm": layer_norm, "network": network, "attention": attention,
-    "table": table, "fixed": fixed, "select": select, "embed": embed, "ratio": ratio}
+    "linear": linear,
+    "affine": affine,
+    "layer_norm": layer_norm,
+    "network": network,
+    "attention": attention,
+    "table": table,
+    "fixed": fixed,
+    "select": select,
+    "embed": embed,
+    "ratio": ratio,
+}
 
 
 class Probe:
@@ -103,6 +114,7 @@ class Probe:
         self._function = KINDS[kind](*parts)
 
     def __call__(self, *arguments: Any) -> Any:
-        self.calls.append((self.name, tuple(one.detach().clone() if isinstance(one, Tensor) else one
-                                            for one in arguments)))
+        self.calls.append(
+            (self.name, tuple(one.detach().clone() if isinstance(one, Tensor) else one for one in arguments))
+        )
         return self._function(*arguments)

@@ -35,8 +35,13 @@ class Remote:
         seconds: after which the law is given up.
     """
 
-    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], Any], said: Callable[[], str],
-                 seconds: float = SECONDS):
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        write: Callable[[bytes], Any],
+        said: Callable[[], str],
+        seconds: float = SECONDS,
+    ):
         self._read, self._write, self.said, self._seconds = read, write, said, seconds
         self.after: Sequence[Any] = ()
         self.calls: Sequence[tuple[str, tuple[Any, ...]]] = ()
@@ -48,8 +53,9 @@ class Remote:
 
     def call(self, name: str, *arguments: Any, gradient: Sequence[int] = (), cotangent: Tensor | None = None) -> Any:
         """As `Student.call`."""
-        answer = self._exchange({"call": name, "arguments": list(arguments), "gradient": list(gradient),
-                                 "cotangent": cotangent})
+        answer = self._exchange(
+            {"call": name, "arguments": list(arguments), "gradient": list(gradient), "cotangent": cotangent}
+        )
         self.after, self.calls = answer["after"], [(name, tuple(values)) for name, values in answer["calls"]]
         return answer["output"]
 
@@ -65,8 +71,11 @@ class Remote:
             self._write(wire.pack(message))
             answer = wire.unpack(self._read)
             if "error" in answer:
-                failed = Failed(*(str(answer[key])[:1000] for key in ("error", "text")), file=str(answer["file"])[:200],
-                                line=int(answer["line"]))
+                failed = Failed(
+                    *(str(answer[key])[:1000] for key in ("error", "text")),
+                    file=str(answer["file"])[:200],
+                    line=int(answer["line"]),
+                )
             else:
                 failed = None
                 [answer[key] for key in (("output", "after", "calls") if "call" in message else ("functions",))]
@@ -92,17 +101,27 @@ def _in_words(failed: Failed, seconds: float) -> Failed:
     place = f"{failed.file}:{failed.line}" if failed.line else failed.text if failed.error == "end" else ""
     if place == "os._exit":
         place = ""
-    ended = ("your code ended the process" + (f" in {place}" if place else ""),
-             "你的代码结束了进程" + (f"，位置 {place}" if place else ""))
+    ended = (
+        "your code ended the process" + (f" in {place}" if place else ""),
+        "你的代码结束了进程" + (f"，位置 {place}" if place else ""),
+    )
     messages = {
-        "time": (f"no answer in {seconds:g} s" + (f"; {place} was running" if place else ""),
-                 f"{seconds:g} 秒内没有结果" + (f"；当时正在运行 {place}" if place else "")),
-        "end": ended, "SystemExit": ended,
+        "time": (
+            f"no answer in {seconds:g} s" + (f"; {place} was running" if place else ""),
+            f"{seconds:g} 秒内没有结果" + (f"；当时正在运行 {place}" if place else ""),
+        ),
+        "end": ended,
+        "SystemExit": ended,
         "answer": (f"the answer cannot be read: {failed.text}", f"无法读取返回值：{failed.text}"),
-        "NotImplementedError": (f"not begun: {place} raises NotImplementedError",
-                                f"尚未开始：{place} 抛出 NotImplementedError"),
-        "Forbidden": (f"{place} {failed.text}",
-                      f"{place} {failed.text.replace('is what this part is to write', '正是这一部分要你写的')}")}
+        "NotImplementedError": (
+            f"not begun: {place} raises NotImplementedError",
+            f"尚未开始：{place} 抛出 NotImplementedError",
+        ),
+        "Forbidden": (
+            f"{place} {failed.text}",
+            f"{place} {failed.text.replace('is what this part is to write', '正是这一部分要你写的')}",
+        ),
+    }
     if failed.error in messages:
         failed.message, failed.message_zh = messages[failed.error]
     return failed
@@ -216,6 +235,7 @@ class Workers:
 
 def _exactly(channel: socket.socket, end: float = 0.0) -> Callable[[int], bytes]:
     """Reads so many bytes, until a time of the monotonic clock."""
+
     def read(size: int) -> bytes:
         data = bytearray()
         while len(data) < size:

@@ -38,8 +38,13 @@ def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[s
     with quiet(functions), plugged(functions, plan.also):
         run = Run(experiment.run_directory(plan.source or name), settings=search_settings(plan), trust_code=True)
         texts = [one.text for one in run.predict([*own, *fresh])] if own else []
-    return {"losses": losses, "data": data, "again": texts[: len(own)], "fresh": texts[len(own) :],
-            "calls": dict(code.calls)}
+    return {
+        "losses": losses,
+        "data": data,
+        "again": texts[: len(own)],
+        "fresh": texts[len(own) :],
+        "calls": dict(code.calls),
+    }
 
 
 def main() -> None:
@@ -57,8 +62,9 @@ def _work(request: dict[str, Any], file: Path) -> None:
     reads = [request["directory"], request["file"], *filter(None, sys.path), str(Path(__file__).parents[1])]
     sandbox.enter(request["seconds"], folder=str(file.parent), reads=reads)
     try:
-        found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],
-                       request["own"])
+        found = answer(
+            Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"], request["own"]
+        )
     except (UserError, RunError) as error:
         found = {"error": str(error)}
     file.write_text(json.dumps(found), encoding="utf-8")

@@ -81,8 +81,11 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
     experiment = read_experiment(directory)
     for name in names:
         if name not in experiment.plans:
-            raise ConfigError(f"there is no run {name}", file=str(directory / "experiment.yaml"),
-                              expected=f"one of {', '.join(experiment.plans)}")
+            raise ConfigError(
+                f"there is no run {name}",
+                file=str(directory / "experiment.yaml"),
+                expected=f"one of {', '.join(experiment.plans)}",
+            )
     plans = [plan for name, plan in experiment.plans.items() if name in names or not names]
     records, own_losses = [], {}
     for plan in plans:
@@ -100,8 +103,11 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
 
 def _draw(experiment: Experiment) -> Path:
     """A page of the runs that were trained: figures with their intervals, curves, outputs on which they disagree."""
-    trained = [experiment.run_directory(name) for name, plan in experiment.plans.items()
-               if not plan.source and (experiment.run_directory(name) / RECORD).is_file()]
+    trained = [
+        experiment.run_directory(name)
+        for name, plan in experiment.plans.items()
+        if not plan.source and (experiment.run_directory(name) / RECORD).is_file()
+    ]
     found = compare_runs(trained, split=SPLIT, measure=False).plain()
     write_comparison(found["rows"], found["pairs"], html=experiment.folder.path / "runs" / PAGE)
     return experiment.folder.path / "runs" / PAGE
@@ -112,8 +118,10 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     code, begun = Code(experiment.folder.path, calls), time.perf_counter()
     functions = code.functions(plan.plug)
     missing = [name for name in plan.plug if name not in functions]
-    say(f"{plan.name}: {', '.join(functions) or 'nothing'} of yours is plugged in"
-        + (f"; not written yet, so the suite's own: {', '.join(missing)}" if missing else ""))
+    say(
+        f"{plan.name}: {', '.join(functions) or 'nothing'} of yours is plugged in"
+        + (f"; not written yet, so the suite's own: {', '.join(missing)}" if missing else "")
+    )
     directory = experiment.run_directory(plan.name)
     (directory / RECORD).unlink(missing_ok=True)
     losses: list[float] = []
@@ -125,18 +133,31 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
             _train(plan.config, directory, [_noting(losses), tell])
             _keep_weights_alone(directory)
             summary = read_summary(directory)
-            figures = {**summary.splits[SPLIT], **dict(summary.failures[SPLIT]),
-                       **forced_accuracy(directory, plan.config)}
+            figures = {
+                **summary.splits[SPLIT],
+                **dict(summary.failures[SPLIT]),
+                **forced_accuracy(directory, plan.config),
+            }
     losses = losses[:COMPARED]
     _compare(plan, functions, losses, own, calls, say)
     trained = experiment.run_directory(plan.source) if plan.source else directory
     origin, folder = read_provenance(trained), experiment.folder
     record = Record(
-        assignment=folder.assignment, student=folder.student, seed=plan.config.seed, config=plan.digest(),
+        assignment=folder.assignment,
+        student=folder.student,
+        seed=plan.config.seed,
+        config=plan.digest(),
         files={file.name: digest_of(file) for file in dict.fromkeys(code.files.values())},
-        calls={name: calls[name] for name in functions}, suite=__version__, commit=origin.commit, data=origin.data,
-        metrics=digest_of(directory / "metrics.jsonl"), losses=losses, own_losses=own, figures=figures,
-        seconds=round(time.perf_counter() - begun, 1))
+        calls={name: calls[name] for name in functions},
+        suite=__version__,
+        commit=origin.commit,
+        data=origin.data,
+        metrics=digest_of(directory / "metrics.jsonl"),
+        losses=losses,
+        own_losses=own,
+        figures=figures,
+        seconds=round(time.perf_counter() - begun, 1),
+    )
     atomic_write_text(directory / RECORD, to_json(record.model_dump(), indent=1))
     return record
 
@@ -159,8 +180,10 @@ def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, fl
     """Decode the beginning of the validation split with another run's weights."""
     source = experiment.run_directory(plan.source)
     if not (source / RECORD).is_file():
-        raise ConfigError(f"{plan.name} goes on from {plan.source}, which has not been run",
-                          remedy=f"lab run {experiment.folder.path} {plan.source} {plan.name}")
+        raise ConfigError(
+            f"{plan.name} goes on from {plan.source}, which has not been run",
+            remedy=f"lab run {experiment.folder.path} {plan.source} {plan.name}",
+        )
     if directory.is_dir():
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
@@ -202,8 +225,9 @@ def first_losses(config: Config, functions: Mapping[str, Callable[..., Any]] | N
     return beginning(config, functions or {})[0]
 
 
-def beginning(config: Config, functions: Mapping[str, Callable[..., Any]], also: Sequence[str] = ()
-              ) -> tuple[list[float], dict[str, str]]:
+def beginning(
+    config: Config, functions: Mapping[str, Callable[..., Any]], also: Sequence[str] = ()
+) -> tuple[list[float], dict[str, str]]:
     """The first losses, and the hashes of the data that the run reads."""
     losses: list[float] = []
 
@@ -222,6 +246,7 @@ def _noting(losses: list[float]) -> Callable[[dict[str, Any]], None]:
     def note(row: dict[str, Any]) -> None:
         if row["split"] == "train":
             losses.append(sum(value for name, value in row.items() if name.startswith("loss_")))
+
     return note
 
 
@@ -233,6 +258,7 @@ def _reporter(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
             losses = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name.startswith("loss_"))
             with redirect_stdout(shown_on):
                 say(f"  update {row['update']} of {most}  {losses}  {row['seconds']:.0f} s")
+
     return tell
 
 
@@ -248,12 +274,15 @@ def quiet(functions: Mapping[str, Any]) -> Iterator[None]:
     except Exception as error:
         if not functions:
             raise
-        raise RunError(f"with {', '.join(functions)} plugged in the suite fails ({type(error).__name__}: {error}): "
-                       "look at shapes and types with `lab check` first") from error
+        raise RunError(
+            f"with {', '.join(functions)} plugged in the suite fails ({type(error).__name__}: {error}): "
+            "look at shapes and types with `lab check` first"
+        ) from error
 
 
-def _compare(plan: Plan, functions: Mapping[str, Any], losses: list[float], own: list[float], calls: Counter[str],
-             say: Say) -> None:
+def _compare(
+    plan: Plan, functions: Mapping[str, Any], losses: list[float], own: list[float], calls: Counter[str], say: Say
+) -> None:
     called = ", ".join(f"{calls[name]:,} calls of {name}" for name in functions)
     idle = [name for name in functions if not calls[name]]
     if called:
@@ -275,8 +304,9 @@ def farthest(losses: Sequence[float], others: Sequence[float]) -> float:
     """
     if len(losses) != len(others) or not all(map(math.isfinite, (*losses, *others))):
         return math.inf
-    return max((abs(one - other) / max(1.0, abs(other)) for one, other in zip(losses, others, strict=True)),
-               default=0.0)
+    return max(
+        (abs(one - other) / max(1.0, abs(other)) for one, other in zip(losses, others, strict=True)), default=0.0
+    )
 
 
 def is_alike(losses: Sequence[float], own: Sequence[float]) -> bool:
@@ -291,9 +321,17 @@ def digest_of(file: Path) -> str:
 
 def _table(plans: Sequence[Plan], records: Sequence[Record]) -> str:
     """The first figures of each run; those of different tasks have different names."""
-    return aligned((), [
-        (plan.name, *[f"{name} {figure(value)}" for name, value in record.figures.items()][:3],
-         f"{record.seconds:.0f} s") for plan, record in zip(plans, records, strict=True)])
+    return aligned(
+        (),
+        [
+            (
+                plan.name,
+                *[f"{name} {figure(value)}" for name, value in record.figures.items()][:3],
+                f"{record.seconds:.0f} s",
+            )
+            for plan, record in zip(plans, records, strict=True)
+        ],
+    )
 
 
 def read_lab_record(directory: Path) -> Record:

@@ -25,8 +25,19 @@ _MAY_READ = 1 << 2  # CAP_DAC_READ_SEARCH: whatever the owner, within what Landl
 _NEW_USER, _NEW_NETWORK, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x20000000
 MOST_FILE_SIZE, LATE = 2**31, 124  # bytes of a process that trains; its exit code where it wrote more or was late
 _PROCESSES = 256  # and threads, beside what the user has: no fork bomb
-_READABLE = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/dev/null", "/dev/urandom", "/dev/zero",
-             "/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
+_READABLE = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/dev/null",
+    "/dev/urandom",
+    "/dev/zero",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/sys/devices/system/cpu",
+)
 
 
 def cut_network(*, processes: bool = False) -> list[str]:
@@ -141,10 +152,15 @@ def _limits(seconds: float, *, trains: bool) -> list[str]:
     except ImportError:  # Windows
         return []
     user = (os.geteuid() or NOBODY) if hasattr(os, "geteuid") else 0
-    memory, seconds, size, processes = (2 * MEMORY, 4 * seconds, 2**28, _threads(user) + _PROCESSES) if trains else (
-        MEMORY, seconds, 0, 0)
-    wanted = [(resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, size),
-              (resource.RLIMIT_NPROC, processes)]
+    memory, seconds, size, processes = (
+        (2 * MEMORY, 4 * seconds, 2**28, _threads(user) + _PROCESSES) if trains else (MEMORY, seconds, 0, 0)
+    )
+    wanted = [
+        (resource.RLIMIT_CPU, int(seconds) + 2),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, size),
+        (resource.RLIMIT_NPROC, processes),
+    ]
     for limit, most in wanted:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(limit, (most, most))

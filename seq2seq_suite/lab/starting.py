@@ -28,9 +28,12 @@ def named(name: str) -> Assignment:
     for one in ASSIGNMENTS:
         if name in (one.name, str(one.number), f"{one.number:02}"):
             return one
-    raise ConfigError(f"there is no assignment '{name[:40]}'", file=COMMAND_LINE,
-                      expected=", ".join(one.name for one in ASSIGNMENTS),
-                      remedy="python -m seq2seq_suite lab list")
+    raise ConfigError(
+        f"there is no assignment '{name[:40]}'",
+        file=COMMAND_LINE,
+        expected=", ".join(one.name for one in ASSIGNMENTS),
+        remedy="python -m seq2seq_suite lab list",
+    )
 
 
 def starter(text: str) -> str:
@@ -77,10 +80,14 @@ def _barred(assignment: Assignment, language: str) -> str:
 
 def hints(assignment: Assignment, law: str, language: str) -> list[str]:
     """What the handout says for one whose code breaks a law: the hints that name the law or its part."""
-    found = re.findall(r'<details data-laws="([^"]*)"><summary>(.*?)</summary>\n\n(.*?)\n</details>',
-                       handout(assignment, language), re.DOTALL)
-    return [_plain(f"{title}: {text}") for laws, title, text in found
-            if {law, law.partition(".")[0]} & set(laws.split())]
+    found = re.findall(
+        r'<details data-laws="([^"]*)"><summary>(.*?)</summary>\n\n(.*?)\n</details>',
+        handout(assignment, language),
+        re.DOTALL,
+    )
+    return [
+        _plain(f"{title}: {text}") for laws, title, text in found if {law, law.partition(".")[0]} & set(laws.split())
+    ]
 
 
 def _plain(text: str) -> str:
@@ -89,8 +96,9 @@ def _plain(text: str) -> str:
     >>> _plain(r"`std` divides by $D - 1$: $\log \sum_v e^{z_v}$")
     'std divides by D - 1: log sum_v e^(z_v)'
     """
-    text = re.sub(r"\$([^$]*)\$", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]).translate(
-        str.maketrans("{}", "()")), text)
+    text = re.sub(
+        r"\$([^$]*)\$", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]).translate(str.maketrans("{}", "()")), text
+    )
     return text.replace("`", "")
 
 
@@ -106,10 +114,13 @@ def start(assignment: Assignment, folder: Path, *, student: str, language: str) 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError("not empty", file=str(folder), expected="a new folder", remedy="name another one")
     if not ID.fullmatch(student):
-        raise ConfigError(f"--student {student[:20]}", file=COMMAND_LINE,
-                          expected="at most 60 letters, digits and . @ + - _")
-    files = {"lab.yaml": f"assignment: {assignment.name}\nstudent: {yaml.safe_dump(student)[:-1].splitlines()[0]}\n"
-                         f"language: {language}\n"}
+        raise ConfigError(
+            f"--student {student[:20]}", file=COMMAND_LINE, expected="at most 60 letters, digits and . @ + - _"
+        )
+    files = {
+        "lab.yaml": f"assignment: {assignment.name}\nstudent: {yaml.safe_dump(student)[:-1].splitlines()[0]}\n"
+        f"language: {language}\n"
+    }
     files |= {f"{part.name}.py": starter(assignment.text(part.name)) for part in assignment.parts}
     files |= {f"{GIVEN}.py": given_file(assignment), "README.md": handout(assignment, language)}
     file = HERE / "experiments" / f"{assignment.name}.yaml"
@@ -148,8 +159,12 @@ def given_file(assignment: Assignment) -> str:
     """
     own = {function: part.name for part in assignment.parts for function in part.functions}
     sources = given.sources()
-    own |= {node.name: part.name for part in assignment.parts
-            for node in ast.parse(assignment.text(part.name)).body if isinstance(node, ast.ClassDef)}
+    own |= {
+        node.name: part.name
+        for part in assignment.parts
+        for node in ast.parse(assignment.text(part.name)).body
+        if isinstance(node, ast.ClassDef)
+    }
     texts: dict[Path, str] = {}
     mine: dict[str, set[str]] = {}
     open_ = [assignment.text(part.name) for part in assignment.parts]
@@ -165,6 +180,8 @@ def given_file(assignment: Assignment) -> str:
         return ""
     head = '"""What the files here import: your own functions, and the references of earlier assignments."""\n'
     lines = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(mine.items())]
-    bodies = [re.sub(r"(?m)^from lab_given import .*\n|^ *# (BEGIN|END) SOLUTION\n", "", text)
-              for text in reversed(texts.values())]
+    bodies = [
+        re.sub(r"(?m)^from lab_given import .*\n|^ *# (BEGIN|END) SOLUTION\n", "", text)
+        for text in reversed(texts.values())
+    ]
     return "\n\n".join([head + "\n".join(["", *lines, ""]) if lines else head, *bodies])

@@ -46,13 +46,21 @@ def submit(directory: Path, output: Path | None) -> Path:
         output = directory.resolve().parent / f"{assignment.name}-{folder.student or 'student'}.zip"
     files = [directory / name for name in ("lab.yaml", "answers.yaml", "experiment.yaml", *folder.files)]
     runs = sorted(directory.glob("runs/*/lab.json"))
-    files += [file for run in runs for file in sorted(run.parent.rglob("*"))
-              if file.name not in _LEFT_OUT and "__pycache__" not in file.parts]
+    files += [
+        file
+        for run in runs
+        for file in sorted(run.parent.rglob("*"))
+        if file.name not in _LEFT_OUT and "__pycache__" not in file.parts
+    ]
     files = [file for file in files if file.is_file() and not file.is_symlink()]
     size = sum(file.stat().st_size for file in files)
     if size > LARGEST:
-        raise DataError(f"{size / 2**20:,.0f} MB", file=str(directory), expected=f"at most {LARGEST >> 20} MB",
-                        remedy="delete runs that experiment.yaml does not name")
+        raise DataError(
+            f"{size / 2**20:,.0f} MB",
+            file=str(directory),
+            expected=f"at most {LARGEST >> 20} MB",
+            remedy="delete runs that experiment.yaml does not name",
+        )
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             archive.write(file, file.relative_to(directory))
@@ -86,8 +94,11 @@ def submissions(path: Path, scratch: Path) -> list[Path]:
             return [path]  # opening it gives the reason
     if _holder(folder) is not None:
         return [path]
-    found = [child for child in sorted(folder.iterdir(), key=lambda file: file.name)
-             if child.name[:1] != "." and child.name[:2] != "__" and (child.is_dir() or _is_zip(child))]
+    found = [
+        child
+        for child in sorted(folder.iterdir(), key=lambda file: file.name)
+        if child.name[:1] != "." and child.name[:2] != "__" and (child.is_dir() or _is_zip(child))
+    ]
     if not found:
         raise DataError("no submission in it", file=str(path), expected="zips or folders with lab.yaml in them")
     return found
@@ -121,8 +132,11 @@ def _is_zip(path: PurePath) -> bool:
 def _holder(folder: Path) -> Path | None:
     """The folder with lab.yaml: itself, or the only one in it, which may lie beside files."""
     while not (folder / "lab.yaml").is_file():
-        inside = [child for child in folder.iterdir() if child.name[:1] != "." and child.name[:2] != "__"
-                  and (child.is_dir() or _is_zip(child))]
+        inside = [
+            child
+            for child in folder.iterdir()
+            if child.name[:1] != "." and child.name[:2] != "__" and (child.is_dir() or _is_zip(child))
+        ]
         if len(inside) != 1 or inside[0].is_symlink() or not inside[0].is_dir():
             return None
         folder = inside[0]
@@ -174,8 +188,16 @@ def unpack(path: Path, folder: Path, *, outermost: bool = False) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("wb") as file:
                     shutil.copyfileobj(_Bounded(source, member.file_size), file)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, EOFError, ValueError,
-            MemoryError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        OSError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        MemoryError,
+    ) as error:
         raise DataError(f"no zip that can be read ({type(error).__name__})", file=str(path)) from None
 
 

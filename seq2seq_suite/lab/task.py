@@ -92,17 +92,29 @@ class OwnTask(Task):
         """The examples that a seed draws, without those that stand in training, too; raises DataError for none."""
         pairs = list(_own("own_examples", seed))
         seen = set() if seed == SEEDS["train"] else {source for source, _ in _own("own_examples", SEEDS["train"])}
-        found = [Example(self.source.from_text(source, {"file": "own_examples", "line": number}), answer,
-                         f"own_examples:{number}") for number, (source, answer) in enumerate(pairs, 1)
-                 if source not in seen]
+        found = [
+            Example(
+                self.source.from_text(source, {"file": "own_examples", "line": number}),
+                answer,
+                f"own_examples:{number}",
+            )
+            for number, (source, answer) in enumerate(pairs, 1)
+            if source not in seen
+        ]
         if not found:
-            raise DataError(f"seed {seed} draws nothing that training has not", file="own_examples",
-                            expected="other examples by another seed", remedy="`lab check` says more")
+            raise DataError(
+                f"seed {seed} draws nothing that training has not",
+                file="own_examples",
+                expected="other examples by another seed",
+                remedy="`lab check` says more",
+            )
         return found
 
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
         """As the student scores, all together and each alone."""
         pairs = zip(references, predictions, strict=True)
-        return Score({"score": float(_own("score_answers", list(references), list(predictions)))}, "own score",
-                     counts=tuple((float(_own("score_answers", [right], [found])) / 100.0, 1.0)
-                                  for right, found in pairs))
+        return Score(
+            {"score": float(_own("score_answers", list(references), list(predictions)))},
+            "own score",
+            counts=tuple((float(_own("score_answers", [right], [found])) / 100.0, 1.0) for right, found in pairs),
+        )

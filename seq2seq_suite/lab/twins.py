@@ -73,12 +73,18 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, Probe) or isinstance(other, Probe):
         return True  # the law's own, handed back as it was
     if isinstance(one, Failed) or isinstance(other, Failed):
-        return isinstance(one, Failed) and isinstance(other, Failed) and (one.error, one.text) == (
-            other.error, other.text)
+        return (
+            isinstance(one, Failed) and isinstance(other, Failed) and (one.error, one.text) == (other.error, other.text)
+        )
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         tolerance = _ROUNDED.get(one.dtype, TOLERANCE)
-        return one.shape == other.shape and (one.dtype == torch.bool) == (other.dtype == torch.bool) and torch.allclose(
-            one.to(torch.complex128), other.to(torch.complex128), rtol=tolerance, atol=tolerance, equal_nan=True)
+        return (
+            one.shape == other.shape
+            and (one.dtype == torch.bool) == (other.dtype == torch.bool)
+            and torch.allclose(
+                one.to(torch.complex128), other.to(torch.complex128), rtol=tolerance, atol=tolerance, equal_nan=True
+            )
+        )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict):

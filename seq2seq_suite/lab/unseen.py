@@ -45,6 +45,7 @@ def inputs(task: Task, examples: Sequence[Example], folder: Path) -> list[str]:
 
 def scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Score:
     """The score of outputs by their lines of text, each read without the student's code."""
+
     def value(text: str) -> Any:
         with contextlib.suppress(DataError):
             return task.target.from_line(text, {"file": "prediction", "line": 0}) if text else None
@@ -52,8 +53,12 @@ def scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Sco
     if task.presentation.drawing == "tree":  # which may span lines: a task reads them from a file
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "predictions.txt"
-            file.write_text("".join(f"{_with_tags(text, one.reference.tags())}\n"
-                                    for text, one in zip(texts, examples, strict=True)), encoding="utf-8")
+            file.write_text(
+                "".join(
+                    f"{_with_tags(text, one.reference.tags())}\n" for text, one in zip(texts, examples, strict=True)
+                ),
+                encoding="utf-8",
+            )
             values = task.read_references(file)
     else:
         values = [value(text) for text in texts]

@@ -35,8 +35,11 @@ def _check(folder: Folder, part: str | None, workers: Workers, *, seed: int | No
     begun, language, assignment = time.perf_counter(), folder.language, named(folder.assignment)
     parts = [one for one in assignment.parts if part in (None, one.name, f"{one.name}.py")]
     if not parts:
-        raise ConfigError(f"there is no part '{part}' of {assignment.name}", file=COMMAND_LINE,
-                          expected=", ".join(one.name for one in assignment.parts))
+        raise ConfigError(
+            f"there is no part '{part}' of {assignment.name}",
+            file=COMMAND_LINE,
+            expected=", ".join(one.name for one in assignment.parts),
+        )
     numbers = folder.seed if seed is None else seed
     found, most, good = 0.0, 0.0, True
     print(f"{assignment.name}   {word(language, 'seed', numbers, folder.student or '-')}", flush=True)
@@ -44,8 +47,12 @@ def _check(folder: Folder, part: str | None, workers: Workers, *, seed: int | No
         facts = folder.known(one.name) if part is None and seed is None else {}
         if facts.get("done"):
             points, done = one.points, True
-            lines = [title(f"{one.name}.py   {word(language, 'done')} ({facts['laws']})",
-                           word(language, "of", score(points), points))]
+            lines = [
+                title(
+                    f"{one.name}.py   {word(language, 'done')} ({facts['laws']})",
+                    word(language, "of", score(points), points),
+                )
+            ]
         else:
             checked, lines = check_one(folder, assignment, one, workers, numbers, hint=hint)
             points, done = checked.points, checked.done
@@ -58,16 +65,25 @@ def _check(folder: Folder, part: str | None, workers: Workers, *, seed: int | No
     return 0 if good else 1
 
 
-def check_one(folder: Folder, assignment: Assignment, part: Part, workers: Workers, seed: int, *, hint: bool
-              ) -> tuple[Checked, list[str]]:
+def check_one(
+    folder: Folder, assignment: Assignment, part: Part, workers: Workers, seed: int, *, hint: bool
+) -> tuple[Checked, list[str]]:
     """Check one part, keep what was found and leave scripts of what fails."""
     checked = check_part(assignment, part, folder.files, workers, seed)
-    folder.keep(part.name, {"done": checked.done, "points": checked.points, "laws": len(checked.verdicts),
-                            "begun": checked.begun, "failing": [verdict.law.name for verdict in checked.verdicts
-                                                                if not verdict.holds]})
+    folder.keep(
+        part.name,
+        {
+            "done": checked.done,
+            "points": checked.points,
+            "laws": len(checked.verdicts),
+            "begun": checked.begun,
+            "failing": [verdict.law.name for verdict in checked.verdicts if not verdict.holds],
+        },
+    )
     scripts = failing.write(folder.path, assignment, list(checked.verdicts), folder.language) if checked.begun else {}
-    return checked, part_lines(checked, folder.language, scripts, hints=(
-        lambda law: hints(assignment, law, folder.language)) if hint else None)
+    return checked, part_lines(
+        checked, folder.language, scripts, hints=(lambda law: hints(assignment, law, folder.language)) if hint else None
+    )
 
 
 def watch(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool) -> int:
@@ -106,8 +122,12 @@ def watch(directory: Path, part: str | None, launched: Launched | None = None, *
 
 
 def _waiting(folder: Folder) -> None:
-    print("\n存盘后会再次检查。Enter 全部再查，h 提示，n 下一步，q 退出" if folder.language == "zh" else
-          "\nsave a file to check it again; Enter: all again, h: hint, n: what is next, q: leave", flush=True)
+    print(
+        "\n存盘后会再次检查。Enter 全部再查，h 提示，n 下一步，q 退出"
+        if folder.language == "zh"
+        else "\nsave a file to check it again; Enter: all again, h: hint, n: what is next, q: leave",
+        flush=True,
+    )
 
 
 class _Keys:

@@ -118,9 +118,14 @@ def verify(experiment: Experiment, seed: int, replay: Replay | None = None) -> d
 
 def _older(record: Record | None) -> str:
     """What may be the reason where another version of the suite made the run."""
-    return "" if record is None or record.suite == __version__ else (
-        f"; version {record.suite} of the suite made this run, {__version__} looks at it: run it again, or grade with "
-        f"{record.suite}")
+    return (
+        ""
+        if record is None or record.suite == __version__
+        else (
+            f"; version {record.suite} of the suite made this run, {__version__} looks at it: run it again, or grade "
+            f"with {record.suite}"
+        )
+    )
 
 
 def _record(experiment: Experiment, plan: Plan) -> Record:
@@ -148,8 +153,11 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
         answer = replay(experiment, plan, [], [])
         _look_at_replay(plan, record, answer)
         calls = Counter(answer["calls"])
-        found = _of_his_own(folder, directory, plan, record, seed, calls) if is_code(plan.config.task) else _judged(
-            directory, record, seed)
+        found = (
+            _of_his_own(folder, directory, plan, record, seed, calls)
+            if is_code(plan.config.task)
+            else _judged(directory, record, seed)
+        )
         return _shared(found, plan, mine, {**answer, "calls": calls})
     task = open_task(plan.config.task, plan.config)
     own, stored = _own_predictions(task, directory, plan)
@@ -161,11 +169,19 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
             raise Refused(f"figures: forced {record.figures['forced']:.1f} is claimed, the weights have {forced:.1f}")
     fresh = unseen.drawn(task, seed)
     with tempfile.TemporaryDirectory() as scratch:
-        answer = replay(experiment, plan, *(unseen.inputs(task, examples, Path(scratch) / name)
-                                            for name, examples in (("fresh", fresh), ("own", own[:AGAIN]))))
+        answer = replay(
+            experiment,
+            plan,
+            *(
+                unseen.inputs(task, examples, Path(scratch) / name)
+                for name, examples in (("fresh", fresh), ("own", own[:AGAIN]))
+            ),
+        )
     _look_at_replay(plan, record, answer)
-    agreeing = sum(unseen.without_tags(one) == unseen.without_tags(other)
-                   for one, other in zip(answer["again"], stored, strict=False)) / len(answer["again"])
+    agreeing = sum(
+        unseen.without_tags(one) == unseen.without_tags(other)
+        for one, other in zip(answer["again"], stored, strict=False)
+    ) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
     return _shared(_on_fresh(task, record, score, unseen.scored(task, answer["fresh"], fresh)), plan, mine, answer)
@@ -175,8 +191,10 @@ def _judged(directory: Path, record: Record, seed: int) -> Run:
     """A language model's texts, judged by its weights in this process: nothing of the student's is plugged in."""
     loaded = opening.open_run(directory, [])
     task = loaded.task
-    own, fresh = (loaded.predictor.score(examples, task.encode(examples))[0]
-                  for examples in (task.read(SPLIT), unseen.drawn(task, seed)))
+    own, fresh = (
+        loaded.predictor.score(examples, task.encode(examples))[0]
+        for examples in (task.read(SPLIT), unseen.drawn(task, seed))
+    )
     _look_at_figure(task, record, own, "the weights have")
     return _on_fresh(task, record, own, fresh)
 
@@ -185,6 +203,7 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
     """A task of the student's own: new rows by his generator, answered by the weights alone. Counts his functions'
     calls.
     """
+
     def call(name: str, *arguments: Any) -> Any:
         calls[name] += 1
         return student.call(name, *arguments)
@@ -198,8 +217,10 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
             with plugged(stand_ins), trusting(plan.config.code.values()):
                 loaded = opening.open_run(directory, overrides({"task": plan.config.task}))
                 task: Any = loaded.task  # an OwnTask, but of a module of its own, as all code of users
-                own, fresh = (_answered(loaded, examples) for examples in (
-                    task.read(SPLIT), task.rows(UNSEEN + seed)[:unseen.MOST]))
+                own, fresh = (
+                    _answered(loaded, examples)
+                    for examples in (task.read(SPLIT), task.rows(UNSEEN + seed)[: unseen.MOST])
+                )
                 _look_at_figure(task, record, own, "the weights have")
                 return _on_fresh(task, record, own, fresh)
     except Broken as broken:
@@ -222,8 +243,10 @@ def _look_at_configuration(directory: Path, plan: Plan) -> None:
 
     Only the folder of a task of one's own may be another than here.
     """
-    config, expected = (yaml.safe_load(text) for text in (
-        (directory / "config.yaml").read_text(encoding="utf-8"), config_file.dump(plan.config)))
+    config, expected = (
+        yaml.safe_load(text)
+        for text in ((directory / "config.yaml").read_text(encoding="utf-8"), config_file.dump(plan.config))
+    )
     for one in (config, expected):
         if is_code(one["task"]):
             one["task"] = Path(one["task"].replace("\\", "/")).name
@@ -268,10 +291,20 @@ def _on_fresh(task: Task, record: Record, own: Score, fresh: Score) -> Run:
     high = there.figure + 2 * math.hypot(there.high - there.figure, here.figure - here.low) + 0.5
     claimed, expected = own.figures[task.primary_metric], f"{low:.1f} to {high:.1f}"
     if not low <= claimed <= high:
-        return Run(record, f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
-                           f"have {there.figure:.2f}", f"{claimed:.2f}", expected)
-    return Run(record, "", f"{claimed:.2f}", expected, f"{task.primary_metric} {claimed:.2f}, on {len(fresh.counts)} "
-               f"fresh sentences {there.figure:.2f}")
+        return Run(
+            record,
+            f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
+            f"have {there.figure:.2f}",
+            f"{claimed:.2f}",
+            expected,
+        )
+    return Run(
+        record,
+        "",
+        f"{claimed:.2f}",
+        expected,
+        f"{task.primary_metric} {claimed:.2f}, on {len(fresh.counts)} fresh sentences {there.figure:.2f}",
+    )
 
 
 def _shared(run: Run, plan: Plan, mine: Collection[str], answer: Mapping[str, Any]) -> Run:
@@ -309,21 +342,49 @@ def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequ
         copy(experiment.folder.path, copied)
         shutil.copyfile(experiment.file, file := Path(folder) / experiment.file.name)
         if sounds:
-            fresh, own = ([shutil.copyfile(one, copied.with_name(f"{kind}{number}.wav")).as_posix()
-                           for number, one in enumerate(each)] for kind, each in (("fresh", fresh), ("own", own)))
-        request = {"directory": str(copied), "file": str(file), "run": plan.name, "fresh": list(fresh),
-                   "own": list(own), "sounds": sounds, "seconds": SECONDS}
-        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "PYTHONPATH")
-                       if name in os.environ}
-        environment |= {"TMPDIR": folder, "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "OMP_NUM_THREADS": "1",
-                        "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [
-            str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]))
+            fresh, own = (
+                [
+                    shutil.copyfile(one, copied.with_name(f"{kind}{number}.wav")).as_posix()
+                    for number, one in enumerate(each)
+                ]
+                for kind, each in (("fresh", fresh), ("own", own))
+            )
+        request = {
+            "directory": str(copied),
+            "file": str(file),
+            "run": plan.name,
+            "fresh": list(fresh),
+            "own": list(own),
+            "sounds": sounds,
+            "seconds": SECONDS,
+        }
+        environment = {
+            name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "PYTHONPATH") if name in os.environ
+        }
+        environment |= {
+            "TMPDIR": folder,
+            "HOME": folder,
+            "XDG_CACHE_HOME": f"{folder}/cache",
+            "OMP_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HUB_OFFLINE": "1",
+        }
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")])
+        )
         ended = None
         with said.open("wb") as stream, suppress(subprocess.TimeoutExpired):
-            ended = subprocess.run([sys.executable, "-m", "seq2seq_suite.lab.replaying", str(answer)], cwd=folder,
-                                   input=json.dumps(request), text=True, env=environment, timeout=SECONDS + 60,
-                                   stdout=subprocess.DEVNULL, stderr=stream, check=False).returncode
+            ended = subprocess.run(
+                [sys.executable, "-m", "seq2seq_suite.lab.replaying", str(answer)],
+                cwd=folder,
+                input=json.dumps(request),
+                text=True,
+                env=environment,
+                timeout=SECONDS + 60,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+                check=False,
+            ).returncode
         if ended in (None, LATE):
             raise Refused(f"replay: no answer in {SECONDS} s, or more than {MOST_FILE_SIZE >> 30} GiB written")
         if answer.is_symlink() or not answer.is_file() or answer.stat().st_size > LARGEST:

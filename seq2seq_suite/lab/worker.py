@@ -24,8 +24,27 @@ from typing import Any, BinaryIO
 
 MOST_SAID = 2000  # characters that are kept of what the code prints
 # Imported once, for all: also what a child could no longer read where Python lies in a home directory.
-USUAL = ("bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "math", "operator",
-         "random", "re", "statistics", "string", "time", "typing", "numpy", "torch", "torch.nn.functional")
+USUAL = (
+    "bisect",
+    "collections",
+    "copy",
+    "dataclasses",
+    "enum",
+    "functools",
+    "heapq",
+    "itertools",
+    "math",
+    "operator",
+    "random",
+    "re",
+    "statistics",
+    "string",
+    "time",
+    "typing",
+    "numpy",
+    "torch",
+    "torch.nn.functional",
+)
 
 
 def neighbours() -> list[types.ModuleType]:
@@ -75,7 +94,6 @@ class Code(importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Python asks this of whatever finds modules."""
         return importlib.util.spec_from_loader(name, self) if f"{name}.py" in self.files else None
-
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Run the text in the module."""

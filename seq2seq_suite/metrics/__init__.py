@@ -27,7 +27,10 @@ def find_metric(name: str) -> Metric:
     if is_code(name):
         return load_code(name, key="metrics")
     if name not in METRICS:
-        raise ConfigError(f"metrics: there is no metric {name!r}", remedy="choose one of these, or write your own",
-                          expected=f"one of {', '.join(METRICS)}, or FILE.py:NAME")
+        raise ConfigError(
+            f"metrics: there is no metric {name!r}",
+            remedy="choose one of these, or write your own",
+            expected=f"one of {', '.join(METRICS)}, or FILE.py:NAME",
+        )
     module, _, function = METRICS[name].partition(":")
     return getattr(import_module(f"{__name__}.{module}"), function)

@@ -23,8 +23,9 @@ _ARTICLES = regex.compile(r"(?<![\p{L}\p{N}\p{M}_])(?:a|an|the)(?![\p{L}\p{N}\p{
 _WIDE = (chr(code) for block in (range(0x3000, 0x3100), range(0xFF00, 0xFFF0)) for code in block)
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,/:]\d+)*")  # signs inside it matter
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # commas that do not
-_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation + "".join(
-    sign for sign in _WIDE if unicodedata.category(sign).startswith("P")))
+_WITHOUT_PUNCTUATION = str.maketrans(
+    "", "", string.punctuation + "".join(sign for sign in _WIDE if unicodedata.category(sign).startswith("P"))
+)
 
 
 @dataclass(frozen=True)
@@ -103,32 +104,53 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     total = _summary([row for found in rows.values() for row in found])
     failed = [name for name, summary in categories.items() if summary["failed"]]
     figures = {
-        "exact_match": total["exact_match"], "f1": total["f1"],
+        "exact_match": total["exact_match"],
+        "f1": total["f1"],
         "category_exact_match": _mean([summary["exact_match"] for summary in categories.values()]),
         "failed_categories": float(len(failed)),
-        "invalid_rate": 100.0 * _mean([float(prediction is None) for prediction in predictions])}
-    signature = "squad|norm:nfc+lower+punctuation+articles|unspaced:signs|golds:max|empty:as_v2" \
-                f"|failed:>{FAILED_ABOVE:g}%|version:{__version__}"
-    return Score(figures, signature, {"categories": categories, "failed": failed}, formula="mean",
-                 counts=tuple((exact, 1.0) for exact, _ in scores),
-                 notes=tuple(_alike(predictions, references, scores)))
+        "invalid_rate": 100.0 * _mean([float(prediction is None) for prediction in predictions]),
+    }
+    signature = (
+        "squad|norm:nfc+lower+punctuation+articles|unspaced:signs|golds:max|empty:as_v2"
+        f"|failed:>{FAILED_ABOVE:g}%|version:{__version__}"
+    )
+    return Score(
+        figures,
+        signature,
+        {"categories": categories, "failed": failed},
+        formula="mean",
+        counts=tuple((exact, 1.0) for exact, _ in scores),
+        notes=tuple(_alike(predictions, references, scores)),
+    )
 
 
-def _alike(predictions: Sequence[str | None], references: Sequence[Gold], scores: Sequence[tuple[float, float]]
-           ) -> list[str]:
+def _alike(
+    predictions: Sequence[str | None], references: Sequence[Gold], scores: Sequence[tuple[float, float]]
+) -> list[str]:
     """A note on answers that count as right, although letters, digits or signs of numbers differ or nothing is left.
 
     >>> _alike(["3.14", "the", "A cat."], [Gold(("314",)), Gold(("A",)), Gold(("the cat",))], [(1.0, 1.0)] * 3)[0][:55]
     "2 answers count as right by SQuAD's normalisation alone"
     """
+
     def signs(text: str) -> tuple[str, list[str]]:
         return normalise(text), _NUMBER.findall(_THOUSANDS.sub("", text))
 
-    found = [place for place, (given, gold, (exact, _)) in enumerate(zip(predictions, references, scores, strict=True))
-             if exact and given is not None and not any(
-                 signs(given) == signs(answer) and (normalise(given) or given == answer) for answer in gold.answers)]
-    return [f"{len(found):,} answers count as right by SQuAD's normalisation alone, which drops articles, points and "
-            f"signs (3.14 is 314, A is the): {numbered(found)}"] if found else []
+    found = [
+        place
+        for place, (given, gold, (exact, _)) in enumerate(zip(predictions, references, scores, strict=True))
+        if exact
+        and given is not None
+        and not any(signs(given) == signs(answer) and (normalise(given) or given == answer) for answer in gold.answers)
+    ]
+    return (
+        [
+            f"{len(found):,} answers count as right by SQuAD's normalisation alone, which drops articles, points and "
+            f"signs (3.14 is 314, A is the): {numbered(found)}"
+        ]
+        if found
+        else []
+    )
 
 
 def _best(prediction: str | None, answers: Sequence[str]) -> tuple[float, float]:
@@ -140,8 +162,12 @@ def _best(prediction: str | None, answers: Sequence[str]) -> tuple[float, float]
 
 def _summary(rows: Sequence[tuple[float, float]]) -> dict[str, Any]:
     exact = 100.0 * _mean([row[0] for row in rows])
-    return {"questions": len(rows), "exact_match": exact, "f1": 100.0 * _mean([row[1] for row in rows]),
-            "failed": 100.0 - exact > FAILED_ABOVE}
+    return {
+        "questions": len(rows),
+        "exact_match": exact,
+        "f1": 100.0 * _mean([row[1] for row in rows]),
+        "failed": 100.0 - exact > FAILED_ABOVE,
+    }
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -36,8 +36,14 @@ _CHINESE = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKENISED = re.compile(rf" [.,](?: |$)|@-@|&(?:apos|quot|#9[13]|#124);|[{_CHINESE}] [{_CHINESE}] [{_CHINESE}]")
 
 
-def score_translations(predictions: Sequence[str | None], references: Sequence[str], *others: Sequence[str],
-                       tokenizer: str = "auto", lowercase: bool = False, tokenised_lowercase: str = "") -> Score:
+def score_translations(
+    predictions: Sequence[str | None],
+    references: Sequence[str],
+    *others: Sequence[str],
+    tokenizer: str = "auto",
+    lowercase: bool = False,
+    tokenised_lowercase: str = "",
+) -> Score:
     """Corpus metrics of translations; a missing prediction counts as an empty one.
 
     Args:
@@ -80,31 +86,47 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     chrf = CHRF(lowercase=lowercase)
     bleu_score, chrf_score = bleu.corpus_score(outputs, several), chrf.corpus_score(outputs, several)
     figures = {"bleu": bleu_score.score, "chrf": chrf_score.score}
-    signatures = {"bleu": f"{bleu_score.name}|{bleu.get_signature().format()}",
-                  "chrf": f"{chrf_score.name}|{chrf.get_signature().format()}"}
+    signatures = {
+        "bleu": f"{bleu_score.name}|{bleu.get_signature().format()}",
+        "chrf": f"{chrf_score.name}|{chrf.get_signature().format()}",
+    }
     details: dict[str, object] = {"signatures": signatures, "bleu": bleu_score.format()}
     if tokenised_lowercase:
         tokens = moses_tokens(tokenised_lowercase)
         plain = BLEU(tokenize="none", lowercase=True, force=True, effective_order=bleu.effective_order)
-        plain_score = plain.corpus_score([tokens(text) for text in outputs],
-                                         [[tokens(text) for text in texts] for texts in several])
+        plain_score = plain.corpus_score(
+            [tokens(text) for text in outputs], [[tokens(text) for text in texts] for texts in several]
+        )
         figures["tokenised_lowercase_bleu"] = plain_score.score
         signatures["tokenised_lowercase_bleu"] = f"{plain_score.name}|{plain.get_signature().format()}"
         details["tokenised_lowercase_bleu"] = plain_score.format()
     same = sum(output in texts for output, *texts in zip(outputs, *several, strict=True))
-    figures |= {"exact_match": 100.0 * same / len(outputs),
-                "empty_rate": 100.0 * sum(not output.strip() for output in outputs) / len(outputs),
-                "length_ratio": bleu_score.sys_len / max(1, bleu_score.ref_len)}
+    figures |= {
+        "exact_match": 100.0 * same / len(outputs),
+        "empty_rate": 100.0 * sum(not output.strip() for output in outputs) / len(outputs),
+        "length_ratio": bleu_score.sys_len / max(1, bleu_score.ref_len),
+    }
     signature = "; ".join(signatures.values())
     if tokenised_lowercase:
         signature += f" (Moses tokens, -l {tokenised_lowercase})"
-    return Score(figures, signature, details, formula="bleu_effective" if all(short) else "bleu",
-                 counts=_counts(bleu, outputs, several),
-                 notes=(*complaints(references, tokenizer=tokenizer), *_too_short(sum(short), len(short))))
+    return Score(
+        figures,
+        signature,
+        details,
+        formula="bleu_effective" if all(short) else "bleu",
+        counts=_counts(bleu, outputs, several),
+        notes=(*complaints(references, tokenizer=tokenizer), *_too_short(sum(short), len(short))),
+    )
 
 
-def score_of_several(predictions: Sequence[str | None], references: Sequence[Sequence[str]], *, tokenizer: str = "auto",
-                     lowercase: bool = False, tokenised_lowercase: str = "") -> Score:
+def score_of_several(
+    predictions: Sequence[str | None],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenizer: str = "auto",
+    lowercase: bool = False,
+    tokenised_lowercase: str = "",
+) -> Score:
     """The figures of `score_translations` where each output has right texts of its own, as many as there are.
 
     BLEU takes n-grams from all of them together, so that a mixture of two right texts counts as right. Two figures do
@@ -118,10 +140,13 @@ def score_of_several(predictions: Sequence[str | None], references: Sequence[Seq
     """
     most = max(map(len, references))
     streams = [[texts[min(place, len(texts) - 1)] for texts in references] for place in range(most)]
-    several = score_translations(predictions, *streams, tokenizer=tokenizer, lowercase=lowercase,
-                                 tokenised_lowercase=tokenised_lowercase)
-    nearest = [min(texts, key=lambda text: word_edits(output or "", text))
-               for output, texts in zip(predictions, references, strict=True)]
+    several = score_translations(
+        predictions, *streams, tokenizer=tokenizer, lowercase=lowercase, tokenised_lowercase=tokenised_lowercase
+    )
+    nearest = [
+        min(texts, key=lambda text: word_edits(output or "", text))
+        for output, texts in zip(predictions, references, strict=True)
+    ]
     alone = score_translations(predictions, nearest, tokenizer=tokenizer, lowercase=lowercase)
     figures = several.figures | {"valid": several.figures["exact_match"], "nearest": alone.figures["bleu"]}
     return replace(several, figures=figures)
@@ -153,8 +178,11 @@ def need_tokenizer(name: str) -> None:
 
         url = SPM_MODELS[name]["url"]
         if not (model := Path(SACREBLEU_DIR, "models", Path(url).name)).is_file():
-            raise ConfigError("the tokenizer flores200 needs its model, which is not here", expected=str(model),
-                              remedy=f"download {url} to that file, or choose another tokenizer")
+            raise ConfigError(
+                "the tokenizer flores200 needs its model, which is not here",
+                expected=str(model),
+                remedy=f"download {url} to that file, or choose another tokenizer",
+            )
 
 
 def tokenizer_of(texts: Sequence[str]) -> str:
@@ -180,15 +208,18 @@ def complaints(texts: Sequence[str], *, tokenizer: str) -> list[str]:
     """
     found, right = [], tokenizer_of(texts)
     if len(texts) >= _FEWEST and tokenizer != "none" and tokenised_share(texts) > _SUSPICIOUS:
-        found.append("the references look tokenised already: BLEU of tokenised text is not comparable with others'; "
-                     "detokenise the data, or choose the tokenizer none and say so beside the figure")
+        found.append(
+            "the references look tokenised already: BLEU of tokenised text is not comparable with others'; "
+            "detokenise the data, or choose the tokenizer none and say so beside the figure"
+        )
     letters = sum(map(len, texts)) / max(1, sum(len(text.split()) for text in texts))
     if right != "13a" and letters > _LONG and (tokenizer in _BY_BLANKS or (tokenizer, right) == ("zh", "char")):
-        found.append(f"the references have no blanks between words, which the tokenizer {tokenizer} leaves in one "
-                     f"piece: choose {right}")
+        found.append(
+            f"the references have no blanks between words, which the tokenizer {tokenizer} leaves in one "
+            f"piece: choose {right}"
+        )
     elif tokenizer in _MADE_FOR and tokenizer != "zh" and share(texts, _MADE_FOR[tokenizer]) <= _MOST:
-        found.append(f"the references are not in the script that the tokenizer {tokenizer} is made for: "
-                     f"choose {right}")
+        found.append(f"the references are not in the script that the tokenizer {tokenizer} is made for: choose {right}")
     return found
 
 
@@ -203,10 +234,15 @@ def shortness(texts: Sequence[str], *, tokenizer: str) -> list[str]:
 
 def _too_short(count: int, of: int) -> list[str]:
     if count == of:
-        return [f"no reference has {_ORDER} tokens: BLEU is of effective order (eff:yes), since it would be 0 "
-                "whatever the outputs"]
-    return [f"{count:,} of {of:,} references have fewer than {_ORDER} tokens: BLEU judges the others"] \
-        if count > _MOST * of else []
+        return [
+            f"no reference has {_ORDER} tokens: BLEU is of effective order (eff:yes), since it would be 0 "
+            "whatever the outputs"
+        ]
+    return (
+        [f"{count:,} of {of:,} references have fewer than {_ORDER} tokens: BLEU judges the others"]
+        if count > _MOST * of
+        else []
+    )
 
 
 def tokenised_share(texts: Sequence[str]) -> float:

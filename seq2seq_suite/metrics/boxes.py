@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from seq2seq_suite.data.pictures import Objects
 
 
-def average_precision(predictions: Sequence[Objects | None], references: Sequence[Objects], *,
-                      labels: Sequence[str]) -> Score:
+def average_precision(
+    predictions: Sequence[Objects | None], references: Sequence[Objects], *, labels: Sequence[str]
+) -> Score:
     """COCO's metrics; a missing prediction counts as no boxes.
 
     Args:
@@ -52,37 +53,60 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     if len(predictions) != len(references) or not references:
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
     numbers = {label: number for number, label in enumerate(labels, 1)}
-    truth = [{**_annotation(picture, box, numbers[label]), **more} for picture, objects in enumerate(references, 1)
-             for box, label, more in _with_crowds(objects)]
-    found = [{**_annotation(picture, box, numbers[label]), "score": score}
-             for picture, objects in enumerate(predictions, 1) if objects is not None
-             for box, label, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
+    truth = [
+        {**_annotation(picture, box, numbers[label]), **more}
+        for picture, objects in enumerate(references, 1)
+        for box, label, more in _with_crowds(objects)
+    ]
+    found = [
+        {**_annotation(picture, box, numbers[label]), "score": score}
+        for picture, objects in enumerate(predictions, 1)
+        if objects is not None
+        for box, label, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
+    ]
     with contextlib.redirect_stdout(io.StringIO()):
         gold, given = COCO(), COCO()
         for data, annotations in ((gold, truth), (given, found)):
-            data.dataset = cast(Any, {  # its stub demands fields that boxes do without
-                "images": [{"id": picture} for picture in range(1, len(references) + 1)],
-                "categories": [{"id": number, "name": label} for label, number in numbers.items()],
-                "annotations": [{**one, "id": number} for number, one in enumerate(annotations, 1)]})
+            data.dataset = cast(
+                Any,
+                {  # its stub demands fields that boxes do without
+                    "images": [{"id": picture} for picture in range(1, len(references) + 1)],
+                    "categories": [{"id": number, "name": label} for label, number in numbers.items()],
+                    "annotations": [{**one, "id": number} for number, one in enumerate(annotations, 1)],
+                },
+            )
             data.createIndex()
         judge = COCOeval(gold, given, "bbox")
         judge.evaluate()
         judge.accumulate()
         judge.summarize()
     names = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
-    figures = {name: 100.0 * float(value) if value >= 0 else -1.0
-               for name, value in zip((*names, "recall"), (*judge.stats[:6], judge.stats[8]), strict=True)
-               if value >= 0 or name not in names[3:]}
+    figures = {
+        name: 100.0 * float(value) if value >= 0 else -1.0
+        for name, value in zip((*names, "recall"), (*judge.stats[:6], judge.stats[8]), strict=True)
+        if value >= 0 or name not in names[3:]
+    }
     precision = judge.eval["precision"][:, :, :, 0, -1]  # (IoU, recall, class)
-    table = [{"label": label, "ap": _mean(precision[:, :, place]), "ap50": _mean(precision[0, :, place]),
-              "support": sum(one["category_id"] == number and not one["iscrowd"] for one in truth)}
-             for place, (label, number) in enumerate(numbers.items())]
+    table = [
+        {
+            "label": label,
+            "ap": _mean(precision[:, :, place]),
+            "ap50": _mean(precision[0, :, place]),
+            "support": sum(one["category_id"] == number and not one["iscrowd"] for one in truth),
+        }
+        for place, (label, number) in enumerate(numbers.items())
+    ]
     signature = f"coco|iou:.50:.95|boxes:100|area:all|pycocotools:{version('pycocotools')}|version:{__version__}"
     curve = [[100.0 * place / (len(precision[0]) - 1), _mean(row)] for place, row in enumerate(precision[0])]
     notes = () if truth else ("no reference has an object: average precision is not defined, -1 stands for it",)
-    return Score(figures, signature, {"per_label": table, "curve": [point for point in curve if point[1] >= 0]},
-                 formula="", interval=(lambda: _interval(judge.evalImgs, len(references))) if truth else None,
-                 notes=notes)
+    return Score(
+        figures,
+        signature,
+        {"per_label": table, "curve": [point for point in curve if point[1] >= 0]},
+        formula="",
+        interval=(lambda: _interval(judge.evalImgs, len(references))) if truth else None,
+        notes=notes,
+    )
 
 
 def _interval(judged: Sequence[Mapping[str, Any] | None], pictures: int) -> list[float]:
@@ -154,18 +178,31 @@ def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
     [('wrong class', 0, 0), ('missed', 1, -1), ('added', -1, 1)]
     """
     left = set(range(len(gold.boxes))), set(range(len(predicted.boxes)))
-    pairs = sorted(((overlap(box, other), theirs, ours) for ours, other in enumerate(gold.boxes)
-                    for theirs, box in enumerate(predicted.boxes)), reverse=True)
+    pairs = sorted(
+        (
+            (overlap(box, other), theirs, ours)
+            for ours, other in enumerate(gold.boxes)
+            for theirs, box in enumerate(predicted.boxes)
+        ),
+        reverse=True,
+    )
     found = []
     for kind, least, same in (("right", 0.5, True), ("wrong class", 0.5, False), ("poorly placed", 0.1, True)):
         for common, theirs, ours in pairs:
-            if ours in left[0] and theirs in left[1] and common >= least \
-                    and (gold.labels[ours] == predicted.labels[theirs]) == same:
+            if (
+                ours in left[0]
+                and theirs in left[1]
+                and common >= least
+                and (gold.labels[ours] == predicted.labels[theirs]) == same
+            ):
                 found.append((kind, ours, theirs))
                 left[0].remove(ours)
                 left[1].remove(theirs)
-    return [*found, *(("missed", ours, -1) for ours in sorted(left[0])),
-            *(("added", -1, theirs) for theirs in sorted(left[1]) if not _in_a_crowd(predicted, theirs, gold.crowds))]
+    return [
+        *found,
+        *(("missed", ours, -1) for ours in sorted(left[0])),
+        *(("added", -1, theirs) for theirs in sorted(left[1]) if not _in_a_crowd(predicted, theirs, gold.crowds)),
+    ]
 
 
 def _in_a_crowd(predicted: Objects, place: int, crowds: Objects | None) -> bool:
@@ -173,7 +210,8 @@ def _in_a_crowd(predicted: Objects, place: int, crowds: Objects | None) -> bool:
     box = predicted.boxes[place]
     return crowds is not None and any(
         label == predicted.labels[place] and shared(box, crowd) >= 0.5 * area(box) > 0
-        for crowd, label in zip(crowds.boxes, crowds.labels, strict=True))
+        for crowd, label in zip(crowds.boxes, crowds.labels, strict=True)
+    )
 
 
 def _with_crowds(objects: Objects) -> Iterator[tuple[Sequence[float], str, Mapping[str, float]]]:
@@ -186,8 +224,13 @@ def _with_crowds(objects: Objects) -> Iterator[tuple[Sequence[float], str, Mappi
 
 def _annotation(picture: int, box: Sequence[float], category: int) -> dict:
     x1, y1, x2, y2 = box
-    return {"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": category,
-            "area": area(box), "iscrowd": 0}
+    return {
+        "image_id": picture,
+        "bbox": [x1, y1, x2 - x1, y2 - y1],
+        "category_id": category,
+        "area": area(box),
+        "iscrowd": 0,
+    }
 
 
 def _mean(values: np.ndarray) -> float:

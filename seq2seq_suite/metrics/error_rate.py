@@ -30,8 +30,10 @@ def normalise(text: str, *, unified: bool = True) -> str:
     ("don't go", 'don t')
     """
     text = composed(text.lower()).translate(_APOSTROPHES | _HIDDEN) if unified else text
-    letters = [letter if letter == "'" or not unicodedata.category(letter).startswith(("P", "S")) else " "
-               for letter in text.lower()]
+    letters = [
+        letter if letter == "'" or not unicodedata.category(letter).startswith(("P", "S")) else " "
+        for letter in text.lower()
+    ]
     return " ".join(word.strip("'") for word in "".join(letters).split() if word.strip("'"))
 
 
@@ -64,25 +66,49 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str], *o
     found = [normalise(text or "") for text in predictions]
     gold, *more = ([normalise(text) for text in some] for some in (references, *others))
     if more:
-        gold = [min(texts, key=lambda text, output=output: jiwer.process_words([text], [output]).wer)
-                for output, *texts in zip(found, gold, *more, strict=True)]
+        gold = [
+            min(texts, key=lambda text, output=output: jiwer.process_words([text], [output]).wer)
+            for output, *texts in zip(found, gold, *more, strict=True)
+        ]
     words, characters = jiwer.process_words(gold, found), jiwer.process_characters(gold, found)
-    errors = [sum(max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
-                  for chunk in chunks if chunk.type != "equal") for chunks in words.alignments]
+    errors = [
+        sum(
+            max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
+            for chunk in chunks
+            if chunk.type != "equal"
+        )
+        for chunks in words.alignments
+    ]
     lengths = [len(text.split()) for text in gold]
     total = max(1, sum(lengths))
-    figures = {"wer": 100.0 * words.wer, "cer": 100.0 * characters.cer,
-               "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
-               **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
-               "empty_rate": 100.0 * sum(not text for text in found) / len(found)}
+    figures = {
+        "wer": 100.0 * words.wer,
+        "cer": 100.0 * characters.cer,
+        "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
+        **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
+        "empty_rate": 100.0 * sum(not text for text in found) / len(found),
+    }
     several = f"|nrefs:{1 + len(others)}" if others else ""
-    signature = f"wer|unit:word|cer:with_spaces|norm:nfc+lower+apostrophes+punctuation{several}" \
-                f"|jiwer:{version('jiwer')}|version:{__version__}"
+    signature = (
+        f"wer|unit:word|cer:with_spaces|norm:nfc+lower+apostrophes+punctuation{several}"
+        f"|jiwer:{version('jiwer')}|version:{__version__}"
+    )
     empty = [place for place, length in enumerate(lengths) if not length]
-    notes = (f"{len(empty):,} of {len(gold):,} references have no word, so that every word there is an insertion: "
-             f"{numbered(empty)}",) if empty else ()
-    return Score(figures, signature, formula="mean", notes=notes,
-                 counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)) if any(lengths) else ())
+    notes = (
+        (
+            f"{len(empty):,} of {len(gold):,} references have no word, so that every word there is an insertion: "
+            f"{numbered(empty)}",
+        )
+        if empty
+        else ()
+    )
+    return Score(
+        figures,
+        signature,
+        formula="mean",
+        notes=notes,
+        counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)) if any(lengths) else (),
+    )
 
 
 def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:

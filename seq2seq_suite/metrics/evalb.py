@@ -96,8 +96,11 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Score:
     50.0
     """
     sentences = [_compare(*pair) for pair in zip(gold, predicted, strict=True)]
-    tags = "gold" if all(sentence.correct_tags == sentence.words
-                         for sentence in sentences if sentence.kind == "scored") else "predicted"
+    tags = (
+        "gold"
+        if all(sentence.correct_tags == sentence.words for sentence in sentences if sentence.kind == "scored")
+        else "predicted"
+    )
     signature = f"evalb|prm:COLLINS+{','.join(ADDED_ROOTS)}|tags:{tags}|errors:count|len:all|version:{__version__}"
 
     figures = _figures(sentences)
@@ -116,12 +119,24 @@ def _compare(gold: Tree, predicted: Tree | None) -> _Sentence:
         return _Sentence("empty", Counter(), [], [])
 
     gold_spans = {(start, end) for start, end, _ in wanted.brackets}
-    crossing = sum(any(_cross(start, end, *span) for span in gold_spans)
-                   for start, end, _ in found.brackets if (start, end) not in gold_spans)
-    correct_tags = sum(EQUAL_LABELS.get(one, one) == EQUAL_LABELS.get(other, other)
-                       for one, other in zip(wanted.tags, found.tags, strict=True))
-    return _Sentence("scored", Counter(wanted.brackets) & Counter(found.brackets), wanted.brackets, found.brackets,
-                     crossing, correct_tags, len(wanted.words))
+    crossing = sum(
+        any(_cross(start, end, *span) for span in gold_spans)
+        for start, end, _ in found.brackets
+        if (start, end) not in gold_spans
+    )
+    correct_tags = sum(
+        EQUAL_LABELS.get(one, one) == EQUAL_LABELS.get(other, other)
+        for one, other in zip(wanted.tags, found.tags, strict=True)
+    )
+    return _Sentence(
+        "scored",
+        Counter(wanted.brackets) & Counter(found.brackets),
+        wanted.brackets,
+        found.brackets,
+        crossing,
+        correct_tags,
+        len(wanted.words),
+    )
 
 
 def _cross(start: int, end: int, other_start: int, other_end: int) -> bool:
@@ -164,21 +179,29 @@ def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
     exact = sum(sentence.matched.total() == len(sentence.gold) == len(sentence.predicted) for sentence in scored)
     crossing = sum(sentence.crossing for sentence in scored)
     return {
-        "f1": _percent(2 * matched, gold + predicted), "precision": _percent(matched, predicted),
-        "recall": _percent(matched, gold), "exact_match": _percent(exact, len(rated)),
+        "f1": _percent(2 * matched, gold + predicted),
+        "precision": _percent(matched, predicted),
+        "recall": _percent(matched, gold),
+        "exact_match": _percent(exact, len(rated)),
         "average_crossing": crossing / len(scored) if scored else 0.0,
         "no_crossing": _percent(sum(sentence.crossing == 0 for sentence in scored), len(rated)),
         "two_or_less_crossing": _percent(sum(sentence.crossing <= 2 for sentence in scored), len(rated)),
-        "tagging_accuracy": _percent(sum(sentence.correct_tags for sentence in rated),
-                                     sum(sentence.words for sentence in rated)),
+        "tagging_accuracy": _percent(
+            sum(sentence.correct_tags for sentence in rated), sum(sentence.words for sentence in rated)
+        ),
     }
 
 
 def _details(sentences: Sequence[_Sentence]) -> dict[str, Any]:
     """The tables by label and by sentence."""
-    gold, predicted, matched = (Counter(label for brackets in side for _, _, label in brackets) for side in (
-        [one.gold for one in sentences], [one.predicted for one in sentences],
-        [one.matched.elements() for one in sentences]))
+    gold, predicted, matched = (
+        Counter(label for brackets in side for _, _, label in brackets)
+        for side in (
+            [one.gold for one in sentences],
+            [one.predicted for one in sentences],
+            [one.matched.elements() for one in sentences],
+        )
+    )
     kinds = Counter(sentence.kind for sentence in sentences)
     return {
         "labels": {label: (gold[label], predicted[label], matched[label]) for label in sorted(gold | predicted)},

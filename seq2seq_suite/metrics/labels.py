@@ -11,8 +11,9 @@ from seq2seq_suite import __version__
 from seq2seq_suite.common.examples import Score
 
 
-def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *,
-                 labels: Sequence[str]) -> Score:
+def score_labels(
+    references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *, labels: Sequence[str]
+) -> Score:
     """The usual metrics of multi-label classification.
 
     A label that is never predicted, or an example without any label on both sides, has an F1 of 0 (scikit-learn's
@@ -68,9 +69,17 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     figures["labels_per_example"] = float(guess.sum() / len(guess))
     figures["invalid_rate"] = 100.0 * sum(one is None for one in predictions) / len(predictions)
     counts = zip(*(sums.sum(0)[: len(names)].tolist() for sums in (gold, guess, gold * guess)), strict=True)
-    table = [{"label": name, **{key: round(100.0 * float(column[place]), 2) for key, column
-                                in zip(("precision", "recall", "f1"), each[:3], strict=True)},
-              "support": int(each[3][place])} for place, name in enumerate(names)]
+    table = [
+        {
+            "label": name,
+            **{
+                key: round(100.0 * float(column[place]), 2)
+                for key, column in zip(("precision", "recall", "f1"), each[:3], strict=True)
+            },
+            "support": int(each[3][place]),
+        }
+        for place, name in enumerate(names)
+    ]
     signature = f"labels:{len(names)}|empty:0|sklearn:{sklearn.__version__}|version:{__version__}"
     details = {"labels": dict(zip(names, counts, strict=True)), "per_label": table}
     each_example = zip((gold * guess).sum(1).tolist(), gold.sum(1).tolist(), guess.sum(1).tolist(), strict=True)

@@ -37,8 +37,12 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
     nats = [math.inf if value is None else -value for value in log_probabilities]
     bits = [value / math.log(2.0) for value in nats]
     figures = {"bits_per_character": sum(bits) / characters, "word_perplexity": _exp(sum(nats) / words)}
-    return Score(figures, f"bpc|context:{context}|ends:counted|unspaced:signs|version:{__version__}", formula="ratio",
-                 counts=tuple((value, float(len(text))) for value, text in zip(bits, texts, strict=True)))
+    return Score(
+        figures,
+        f"bpc|context:{context}|ends:counted|unspaced:signs|version:{__version__}",
+        formula="ratio",
+        counts=tuple((value, float(len(text))) for value, text in zip(bits, texts, strict=True)),
+    )
 
 
 def _exp(value: float) -> float:

@@ -18,7 +18,8 @@ _NAMES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rouge_l"}  # Google
 _WORD = regex.compile(
     rf"(?=[\p{{L}}\p{{M}}\p{{N}}])[{UNSPACED}]\p{{M}}*"  # a sign of a script without blanks, its marks with it
     rf"|(?:(?![{UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}\u200c\u200d])+"  # a word, with marks and joiners
-    rf"|(?![\x00-\x7f])\p{{S}}")  # such as an emoji
+    rf"|(?![\x00-\x7f])\p{{S}}"
+)  # such as an emoji
 _STEMMED_ABOVE = 3  # letters, as in rouge-score
 
 
@@ -66,13 +67,19 @@ def rouge(predictions: Sequence[str | None], references: Sequence[str], *others:
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(_NAMES), tokenizer=Words())
-    found = [scorer.score_multi(texts, prediction or "")
-             for prediction, *texts in zip(predictions, references, *others, strict=True)]
+    found = [
+        scorer.score_multi(texts, prediction or "")
+        for prediction, *texts in zip(predictions, references, *others, strict=True)
+    ]
     figures = {ours: 100.0 * sum(one[name].fmeasure for one in found) / len(found) for name, ours in _NAMES.items()}
     figures["empty_rate"] = 100.0 * sum(not prediction for prediction in predictions) / len(found)
     several = f"|nrefs:{1 + len(others)}" if others else ""
-    return Score(figures, f"rouge|tok:unicode|stemmer:yes{several}|rouge-score:{version('rouge-score')}",
-                 counts=tuple((one["rouge2"].fmeasure, 1.0) for one in found), notes=tuple(complaints(references)))
+    return Score(
+        figures,
+        f"rouge|tok:unicode|stemmer:yes{several}|rouge-score:{version('rouge-score')}",
+        counts=tuple((one["rouge2"].fmeasure, 1.0) for one in found),
+        notes=tuple(complaints(references)),
+    )
 
 
 def complaints(references: Sequence[str]) -> list[str]:
@@ -84,5 +91,11 @@ def complaints(references: Sequence[str]) -> list[str]:
     tokenize = Words().tokenize
     short = [place for place, text in enumerate(references) if len(tokenize(text)) < 2]
     have = "has" if len(short) == 1 else "have"
-    return [f"{len(short):,} of {len(references):,} references {have} fewer than two words, and so no bigram: ROUGE-2 "
-            f"is 0 there whatever the output: {numbered(short)}"] if short else []
+    return (
+        [
+            f"{len(short):,} of {len(references):,} references {have} fewer than two words, and so no bigram: ROUGE-2 "
+            f"is 0 there whatever the output: {numbered(short)}"
+        ]
+        if short
+        else []
+    )

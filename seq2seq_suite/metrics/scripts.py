@@ -9,9 +9,15 @@ import regex
 # SA: Thai, Lao, Khmer, Burmese and the like.
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Tibetan}"  # no blanks between words
 _LETTER = regex.compile(r"[\p{L}\p{M}]")
-_SCRIPTS = {name: regex.compile(rf"(?=[\p{{L}}\p{{M}}])[{of}]") for name, of in (
-    ("Unspaced", UNSPACED), ("Han", r"\p{Han}"), ("Hangul", r"\p{Hangul}"),
-    ("Japanese", r"\p{Han}\p{Hiragana}\p{Katakana}"))}
+_SCRIPTS = {
+    name: regex.compile(rf"(?=[\p{{L}}\p{{M}}])[{of}]")
+    for name, of in (
+        ("Unspaced", UNSPACED),
+        ("Han", r"\p{Han}"),
+        ("Hangul", r"\p{Hangul}"),
+        ("Japanese", r"\p{Han}\p{Hiragana}\p{Katakana}"),
+    )
+}
 _ENOUGH = 2000  # texts
 
 

@@ -97,13 +97,22 @@ def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
     from sacrebleu.metrics.bleu import BLEU
 
     compute = partial(BLEU.compute_bleu, smooth_method="exp", effective_order=effective_order)
-    found = np.array([compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score
-                      for row in sums.tolist()])
+    found = np.array(
+        [
+            compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score
+            for row in sums.tolist()
+        ]
+    )
     return np.minimum(found, 100.0)  # rounding lifts a perfect output above
 
 
-FORMULAS: dict[str, Formula] = {"mean": mean, "ratio": ratio, "f1": f1, "bleu": bleu,
-                                "bleu_effective": partial(bleu, effective_order=True)}
+FORMULAS: dict[str, Formula] = {
+    "mean": mean,
+    "ratio": ratio,
+    "f1": f1,
+    "bleu": bleu,
+    "bleu_effective": partial(bleu, effective_order=True),
+}
 _OF_ITEMS: dict[str, Formula] = FORMULAS | {"bleu": partial(bleu, effective_order=True)}
 
 
@@ -147,8 +156,9 @@ def interval_of(score: Score) -> list[float]:
     return [found.low, found.high]
 
 
-def compare(first: Counts, second: Counts, formula: Formula, *, samples: int = TEST_SAMPLES, seed: int = SEED
-            ) -> Difference:
+def compare(
+    first: Counts, second: Counts, formula: Formula, *, samples: int = TEST_SAMPLES, seed: int = SEED
+) -> Difference:
     """Two-sided paired test of the null hypothesis that the two systems are equally good, by their items.
 
     McNemar's exact test where each item counts 0 or 1: p = 2 P(X <= min(b,c)), X of the binomial distribution
@@ -198,8 +208,12 @@ def _swaps(changes: Counts, samples: int, seed: int) -> tuple[Counts, bool]:
     if 2**items <= samples:
         return (np.arange(2**items)[:, None] >> np.arange(items) & 1) @ changes, True
     random = np.random.default_rng(seed)
-    return np.concatenate([random.integers(2, size=(min(500, samples - begin), items), dtype=bool) @ changes
-                           for begin in range(0, samples, 500)]), False  # a part at a time, for memory's sake
+    return np.concatenate(
+        [
+            random.integers(2, size=(min(500, samples - begin), items), dtype=bool) @ changes
+            for begin in range(0, samples, 500)
+        ]
+    ), False  # a part at a time, for memory's sake
 
 
 def _jackknife(without: np.ndarray, difference: float) -> tuple[float, float]:
@@ -291,5 +305,7 @@ def scale_of(figures: Sequence[float], *, higher_is_better: bool) -> tuple[float
     >>> scale_of([99.0, 99.5], higher_is_better=True), scale_of([250.0, 99.0], higher_is_better=True)
     ((0.0, 100.0), (0.0, inf))
     """
-    return (0.0 if min(figures) >= 0.0 else -math.inf,
-            100.0 if higher_is_better and max(figures) <= 100.0 else math.inf)
+    return (
+        0.0 if min(figures) >= 0.0 else -math.inf,
+        100.0 if higher_is_better and max(figures) <= 100.0 else math.inf,
+    )

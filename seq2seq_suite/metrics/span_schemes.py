@@ -11,11 +11,19 @@ from seq2seq_suite.common.errors import DataError, repr_short
 
 # name -> its letters, and what those are in BIOES that it calls otherwise; IOB is IOB1 or IOB2, IOE likewise
 _SCHEMES: dict[str, tuple[str, dict[str, str]]] = {
-    "IOB": ("BIO", {}), "IOE": ("IEO", {}), "BIOES": ("BIOES", {}), "BILOU": ("BILOU", {"L": "E", "U": "S"}),
-    "BMES": ("BMESO", {"M": "I"}), "BMEWO": ("BMEWO", {"M": "I", "W": "S"})}
+    "IOB": ("BIO", {}),
+    "IOE": ("IEO", {}),
+    "BIOES": ("BIOES", {}),
+    "BILOU": ("BILOU", {"L": "E", "U": "S"}),
+    "BMES": ("BMESO", {"M": "I"}),
+    "BMEWO": ("BMEWO", {"M": "I", "W": "S"}),
+}
 _TAG = re.compile(r"(?:O|([BIESLUMW])(-.+)?)", re.DOTALL)
-_FOREIGN = ((r"[^-]{2,}-[BIESLUMWO]", "has its letter behind the kind"), (r"[bieslumw]-.+|o", "has a small letter"),
-            (r"[BIESLUMW][_/+:.|].+", "has no '-' between letter and kind"))
+_FOREIGN = (
+    (r"[^-]{2,}-[BIESLUMWO]", "has its letter behind the kind"),
+    (r"[bieslumw]-.+|o", "has a small letter"),
+    (r"[BIESLUMW][_/+:.|].+", "has no '-' between letter and kind"),
+)
 Placed = tuple[Sequence[str], Mapping[str, Any]]  # a sentence's tags, and where it is, as a DataError takes it
 
 
@@ -39,16 +47,22 @@ def scheme_of(sentences: Iterable[Placed], letters: set[str] | None = None) -> s
         wrong = next((tag for tag in tags if not _letters(tag)), None)
         if wrong is not None:
             reason = next((why for pattern, why in _FOREIGN if re.fullmatch(pattern, wrong)), "marks no span")
-            raise DataError(f"the tag {repr_short(wrong)} {reason}", **place,
-                            expected="O and tags such as B-PER, in one of "
-                            f"the schemes {', '.join(_SCHEMES)}", remedy="convert the tags, or set tagging.spans=false")
+            raise DataError(
+                f"the tag {repr_short(wrong)} {reason}",
+                **place,
+                expected=f"O and tags such as B-PER, in one of the schemes {', '.join(_SCHEMES)}",
+                remedy="convert the tags, or set tagging.spans=false",
+            )
         letters |= new
         name = _fitting(letters)
         if not name:
             mixed = f"{' '.join(sorted(letters - new))} and {' '.join(sorted(new))}"
-            raise DataError(f"the tags mix schemes: {mixed}", **place,
-                            expected=f"one of {', '.join(_SCHEMES)}, all tags with a kind or none",
-                            remedy="convert the tags, or set tagging.spans=false")
+            raise DataError(
+                f"the tags mix schemes: {mixed}",
+                **place,
+                expected=f"one of {', '.join(_SCHEMES)}, all tags with a kind or none",
+                remedy="convert the tags, or set tagging.spans=false",
+            )
     return name
 
 

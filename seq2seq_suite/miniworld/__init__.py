@@ -26,18 +26,26 @@ if TYPE_CHECKING:
 _SCENES = ("train", "validation", "test", "compositional")
 # View -> its splits. `compositional` holds combinations of parts that training lacks, `longer` longer stories.
 VIEWS: dict[str, tuple[str, ...]] = {
-    "trees": _SCENES, "translations": _SCENES, "speech": _SCENES, "topics": _SCENES,
-    "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
-    "pictures": ("train", "validation", "test"), "tags": _SCENES,
-    "summaries": ("train", "validation", "test", "longer"), "semantic_roles": _SCENES}
+    "trees": _SCENES,
+    "translations": _SCENES,
+    "speech": _SCENES,
+    "topics": _SCENES,
+    "questions": ("train", "validation", "test", "longer"),
+    "stories": ("train", "validation", "test", "longer"),
+    "pictures": ("train", "validation", "test"),
+    "tags": _SCENES,
+    "summaries": ("train", "validation", "test", "longer"),
+    "semantic_roles": _SCENES,
+}
 # The rich world's further splits, which ask for what training lacks.
 GAPS: dict[str, tuple[str, ...]] = dict.fromkeys(("trees", "translations", "tags"), ("roles", "deeper", "longer"))
 GAPS |= {"topics": ("roles",), "semantic_roles": ("roles", "deeper")}
 TEXTS = VIEWS.keys() - {"speech", "pictures"}  # views whose rows are texts alone
 
 
-def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (), world: World | None = None
-         ) -> Iterator[dict[str, Any]]:
+def rows(
+    view: str, split: str, *, size: int = 0, languages: Collection[str] = (), world: World | None = None
+) -> Iterator[dict[str, Any]]:
     """The rows of a split.
 
     Args:
@@ -67,11 +75,13 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
     Raises:
         DataError: there is no such view or split.
     """
-    for name, known, what in ((view, tuple(VIEWS), "view"),
-                              (split, splits_of(view, world), "split")):
+    for name, known, what in ((view, tuple(VIEWS), "view"), (split, splits_of(view, world), "split")):
         if name not in known:
-            raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
-                            remedy=f"name one of these {what}s")
+            raise DataError(
+                f"miniworld has no {what} '{name}'",
+                expected=f"one of {', '.join(known)}",
+                remedy=f"name one of these {what}s",
+            )
     sizes = {split: size} if size else {}
     if world is not None:
         from seq2seq_suite.miniworld import rich_views
@@ -134,8 +144,14 @@ def _speech(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
     for scene, spoken in utterances(split, sizes=sizes):
         translated = chinese(scene)
-        yield {"audio": spoken, "text": spoken.text, "translation": translated, "de": german_text(scene),
-               "zh": translated, "speaker": spoken.voice}
+        yield {
+            "audio": spoken,
+            "text": spoken.text,
+            "translation": translated,
+            "de": german_text(scene),
+            "zh": translated,
+            "speaker": spoken.voice,
+        }
 
 
 def _topics(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -195,6 +211,13 @@ def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 _GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
-    "trees": _trees, "speech": _speech, "topics": _topics, "questions": _questions,
-    "stories": story_rows, "pictures": _pictures, "tags": _tags, "summaries": _summaries,
-    "semantic_roles": _semantic_roles}
+    "trees": _trees,
+    "speech": _speech,
+    "topics": _topics,
+    "questions": _questions,
+    "stories": story_rows,
+    "pictures": _pictures,
+    "tags": _tags,
+    "summaries": _summaries,
+    "semantic_roles": _semantic_roles,
+}

@@ -105,8 +105,10 @@ def _predicate(event: Event, *, whether: bool = False, inside: bool = False, gap
         words += f"被{noun_phrase(event.agent)}"
     if event.place is not None and event.action != "exist":
         words += ("" if words.endswith("正在") else "在") + location(event.place)
-    how = [MANNERS[event.manner] if event.manner else "",
-           f"用{noun_phrase(event.instrument)}" if event.instrument is not None else ""]
+    how = [
+        MANNERS[event.manner] if event.manner else "",
+        f"用{noun_phrase(event.instrument)}" if event.instrument is not None else "",
+    ]
     words += "".join(reversed(how) if event.circumstances_first else how)
     done = event.tense == "past" and not event.negated and not inside
     aspect = "了" if done and event.action not in (*LASTING, *REPORTING) else ""

@@ -133,8 +133,9 @@ def _group(group: Group, *, none: bool) -> str:
         words = _before_attributes(first, none=none) + described(first, group.attributes)
         return words + "".join(conjunction + noun(member.noun)[0] for member in rest)
     if group.attributes:
-        phrases = [_before_attributes(member, none=none) + described(member, group.attributes)
-                   for member in group.members]
+        phrases = [
+            _before_attributes(member, none=none) + described(member, group.attributes) for member in group.members
+        ]
     else:
         phrases = [noun_phrase(member, none=none) for member in group.members]
     return "、".join(phrases[:-1]) + conjunction + phrases[-1]

@@ -31,8 +31,36 @@ from seq2seq_suite.miniworld.world import (
 )
 
 LABELS = ("TOP", "S", "NP", "VP", "PP", "SBAR", "WHNP", "WHADVP", "ADJP", "ADVP", "QP", "PRT")
-TAGS = ("DT", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "VB", "VBZ", "VBP", "VBD", "VBN", "MD", "IN", "TO", "CC", "CD",
-        "WP", "WDT", "WRB", "PRP", "PRP$", "POS", "RB", "RP", "EX", ".", ",")
+TAGS = (
+    "DT",
+    "JJ",
+    "JJR",
+    "JJS",
+    "NN",
+    "NNS",
+    "NNP",
+    "VB",
+    "VBZ",
+    "VBP",
+    "VBD",
+    "VBN",
+    "MD",
+    "IN",
+    "TO",
+    "CC",
+    "CD",
+    "WP",
+    "WDT",
+    "WRB",
+    "PRP",
+    "PRP$",
+    "POS",
+    "RB",
+    "RP",
+    "EX",
+    ".",
+    ",",
+)
 
 
 STATES = ("be", "exist")  # actions without semantic roles
@@ -91,8 +119,11 @@ def clause_parts(event: Event) -> list[Tree]:
         parts += [_time(event.time), leaf(",", ",")]
     if event.action == "exist":
         plural = is_plural(event.patient)  # type: ignore[arg-type]
-        return [*parts, Tree("NP", (leaf("EX", "there"),)),
-                Tree("VP", (_be(event, plural), _np(event.patient), _pp(event.place)))]
+        return [
+            *parts,
+            Tree("NP", (leaf("EX", "there"),)),
+            Tree("VP", (_be(event, plural), _np(event.patient), _pp(event.place))),
+        ]
     subject = _subject(event)
     assert subject is not None
     parts.append(_np(subject, subject=True))
@@ -155,11 +186,23 @@ def _vp(event: Event, plural: bool, gap: str) -> tuple[Tree, bool]:
             return Tree("VP", (leaf("MD", modal), *negation, *adverb, inner)), True
         return Tree("VP", (_be(event, plural), *negation, *adverb, inner)), True
     if modal or event.negated:
-        auxiliary = (leaf("MD", modal) if modal else leaf("VBD", "did") if event.tense == "past"
-                     else leaf("VBP", "do") if plural else leaf("VBZ", "does"))
+        auxiliary = (
+            leaf("MD", modal)
+            if modal
+            else leaf("VBD", "did")
+            if event.tense == "past"
+            else leaf("VBP", "do")
+            if plural
+            else leaf("VBZ", "does")
+        )
         return Tree("VP", (auxiliary, *negation, *adverb, Tree("VP", (leaf("VB", verb.base), *rest)))), True
-    finite = (leaf("VBD", verb.past) if event.tense == "past"
-              else leaf("VBP", verb.base) if plural else leaf("VBZ", verb.third))
+    finite = (
+        leaf("VBD", verb.past)
+        if event.tense == "past"
+        else leaf("VBP", verb.base)
+        if plural
+        else leaf("VBZ", verb.third)
+    )
     return Tree("VP", (finite, *rest)), False
 
 

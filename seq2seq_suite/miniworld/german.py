@@ -114,8 +114,13 @@ def _verbs(event: Event, plural: bool) -> _Verbs:
         end = [verb.participle]
         if modal:
             end.append("werden")
-        finite = (MODALS[modal][plural] if modal else ("wurden" if plural else "wurde") if event.tense == "past"
-                  else MODALS["future"][plural])
+        finite = (
+            MODALS[modal][plural]
+            if modal
+            else ("wurden" if plural else "wurde")
+            if event.tense == "past"
+            else MODALS["future"][plural]
+        )
         return _Verbs(finite, end, [*end, finite])
     if modal:
         finite, end = MODALS[modal][plural], [verb.prefix + verb.infinitive]

@@ -43,8 +43,14 @@ _LIKE_DIESER = _table("er e es e  en e es e  em er em en  es er es er")
 _LIKE_EIN = _table("- e - e  en e - e  em er em en  es er es er")
 _STRONG = _table("er e es e  en e es e  em er em en  en er en er")
 _WEAK = _table("e e e en  en e e en  en en en en  en en en en")
-_CONTRACTED = {("in", "dem"): "im", ("an", "dem"): "am", ("von", "dem"): "vom", ("zu", "dem"): "zum",
-               ("zu", "der"): "zur", ("in", "das"): "ins"}
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("an", "dem"): "am",
+    ("von", "dem"): "vom",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("in", "das"): "ins",
+}
 
 
 def gender_of(entity: Entity) -> str:
@@ -122,8 +128,12 @@ def _group(group: Group, case: str, *, subject: bool, none: bool) -> list[str]:
         first, *rest = group.members
         words = _core(first, case, group.attributes, subject=subject, none=none)
         return words + [word for member in rest for word in (conjunction, noun(member.noun, case, plural=True))]
-    phrases = [_core(member, case, group.attributes, subject=subject, none=none) if shared
-               else noun_phrase(member, case, subject=subject, none=none) for member in group.members]
+    phrases = [
+        _core(member, case, group.attributes, subject=subject, none=none)
+        if shared
+        else noun_phrase(member, case, subject=subject, none=none)
+        for member in group.members
+    ]
     words = phrases[0]
     for phrase in phrases[1:-1]:
         words = [*words, ",", *phrase]
@@ -148,8 +158,9 @@ def _core(entity: Entity, case: str, attributes: tuple[str, ...], *, subject: bo
     return [*words, *adjectives, noun(entity.noun, case, plural=entity.plural)]
 
 
-def _determiner(entity: Entity, case: str, gender: str, *, subject: bool,
-                none: bool) -> tuple[tuple[str, ...], dict[tuple[str, str], str]]:
+def _determiner(
+    entity: Entity, case: str, gender: str, *, subject: bool, none: bool
+) -> tuple[tuple[str, ...], dict[tuple[str, str], str]]:
     """The determiner, and the endings of the adjectives after it."""
     place = (case, gender)
     owner = entity.owner

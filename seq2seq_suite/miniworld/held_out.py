@@ -53,5 +53,6 @@ def is_new_combination(scene: Scene) -> bool:
             return True
         if event.recipient is not None and event.agent is None and event.new == "theme":
             return True
-    return any(zlib.crc32(combination.encode()) % HELD_OUT_ONE_IN == 0
-               for combination in _combinations(events, participants))
+    return any(
+        zlib.crc32(combination.encode()) % HELD_OUT_ONE_IN == 0 for combination in _combinations(events, participants)
+    )

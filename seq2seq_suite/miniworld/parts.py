@@ -54,8 +54,9 @@ def draw_place(rng: Random) -> Relation:
 def draw_simple(rng: Random, kind: str, *, attributes: bool = True, plural: bool = False) -> Entity:
     """A known or new entity with nothing hanging on it."""
     chosen, linked, intense = draw_attributes(rng, kind) if attributes else ((), False, False)
-    return Entity(kind, plural, "new" if rng.random() < 0.25 else "known", attributes=chosen, linked=linked,
-                  intense=intense)
+    return Entity(
+        kind, plural, "new" if rng.random() < 0.25 else "known", attributes=chosen, linked=linked, intense=intense
+    )
 
 
 def draw_support(rng: Random) -> Relation:

@@ -19,8 +19,7 @@ from seq2seq_suite.miniworld.splits import size_of
 SIZES = {"train": 3000, "validation": 200, "test": 400}
 SHAPES = ("circle", "square", "triangle", "star")
 SIDE = 96  # pixels of a picture
-COLOURS = ((220, 50, 47), (38, 139, 210), (133, 153, 0), (181, 137, 0), (108, 113, 196), (42, 161, 152),
-           (211, 54, 130))
+COLOURS = ((220, 50, 47), (38, 139, 210), (133, 153, 0), (181, 137, 0), (108, 113, 196), (42, 161, 152), (211, 54, 130))
 CLUTTER = ("ring", "cross", "bar")  # of no class
 _MOST, _MOST_CROWDED = 6, 9  # objects
 _SMALLEST, _LARGEST = 14, 36  # pixels
@@ -91,8 +90,9 @@ class Crowded(Drawn):
         return tuple(found)
 
 
-def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, crowded: bool = False
-             ) -> Iterator[Drawn]:
+def pictures(
+    split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, crowded: bool = False
+) -> Iterator[Drawn]:
     """Pictures of a split.
 
     Args:

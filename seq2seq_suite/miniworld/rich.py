@@ -77,8 +77,9 @@ class Site:
     verb: float
 
 
-def rich_scenes(split: str, world: World, *, seed: int = 0, sizes: dict[str, int] | None = None
-         ) -> Iterator[tuple[Scene, Tree, Site | None]]:
+def rich_scenes(
+    split: str, world: World, *, seed: int = 0, sizes: dict[str, int] | None = None
+) -> Iterator[tuple[Scene, Tree, Site | None]]:
     """The scenes of a split, each with its English sentence's tree and its doubtful phrase, if it has one.
 
     As in `sentences.scenes_with_trees`, a sentence's CRC-32 divides train, validation and test, and `compositional`
@@ -144,8 +145,14 @@ def _deeper(rng: Random, scene: Scene) -> Scene | None:
             event = Event(action, tense, agent=draw_simple(rng, pick(rng, lexicon.GROUPS["person"])), content=event)
         return Scene((event,))
     agent = event.agent
-    if not isinstance(agent, Entity) or agent.reference in ("named", "given") or event.about == "patient" \
-            or agent.detail is not None or agent.event is not None or agent.owner is not None:
+    if (
+        not isinstance(agent, Entity)
+        or agent.reference in ("named", "given")
+        or event.about == "patient"
+        or agent.detail is not None
+        or agent.event is not None
+        or agent.owner is not None
+    ):
         return None
     owner = Entity(agent.kind, attributes=agent.attributes, linked=agent.linked, intense=agent.intense)
     for _ in range(3):
@@ -159,9 +166,12 @@ _OF_PEOPLE = frozenset(action.key for action in lexicon.ACTIONS if "friend" in l
 def has_role_gap(scene: Scene) -> bool:
     """Whether a kind stands in a role in which training never has it: `roles` alone may have that."""
     events, _ = parts_of(scene)
-    return any(kind in _gaps(role) for event in events
-               for role, participant in (("agent", event.agent), ("patient", event.patient))
-               for kind in _kinds(participant))
+    return any(
+        kind in _gaps(role)
+        for event in events
+        for role, participant in (("agent", event.agent), ("patient", event.patient))
+        for kind in _kinds(participant)
+    )
 
 
 @cache
@@ -174,8 +184,7 @@ def _gaps(role: str) -> frozenset[str]:
 
 def _kinds(participant: Participant | None) -> tuple[str, ...]:
     members = participant.members if isinstance(participant, Group) else (participant,)
-    return tuple(member.kind for member in members
-                 if member is not None and member.reference not in ("named", "given"))
+    return tuple(member.kind for member in members if member is not None and member.reference not in ("named", "given"))
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
@@ -190,8 +199,11 @@ def with_words(rng: Random, scene: Scene, world: World) -> Scene:
     def word(entity: Entity) -> str:
         if entity.kind not in drawn:
             named = lexicon.GROUP_OF[entity.kind] == "first_name"
-            drawn[entity.kind] = (draw_name(rng, entity.kind, world.words) if named
-                                  else draw_noun(rng, entity.kind, world.words, world.cognates))
+            drawn[entity.kind] = (
+                draw_name(rng, entity.kind, world.words)
+                if named
+                else draw_noun(rng, entity.kind, world.words, world.cognates)
+            )
         return drawn[entity.kind]
 
     return changed(scene, events=tuple(_with_words(event, word) for event in scene.events))
@@ -209,17 +221,29 @@ def _with_words(event: Event, word: Callable[[Entity], str]) -> Event:
         described = one.event
         if described is not None:
             described = changed(described, event=_with_words(described.event, word))
-        return changed(one, word=word(one), owner=None if one.owner is None else entity(one.owner),
-                       detail=relation(one.detail), event=described)
+        return changed(
+            one,
+            word=word(one),
+            owner=None if one.owner is None else entity(one.owner),
+            detail=relation(one.detail),
+            event=described,
+        )
 
     def relation(one: Relation | None) -> Relation | None:
         return None if one is None else Relation(one.kind, entity(one.entity))
 
     patient = event.patient if event.action == "be" else participant(event.patient)  # what someone is has a word
-    return changed(event, agent=participant(event.agent), patient=patient, recipient=participant(event.recipient),
-                   instrument=participant(event.instrument), than=participant(event.than), goal=relation(event.goal),
-                   place=relation(event.place),
-                   content=None if event.content is None else _with_words(event.content, word))
+    return changed(
+        event,
+        agent=participant(event.agent),
+        patient=patient,
+        recipient=participant(event.recipient),
+        instrument=participant(event.instrument),
+        than=participant(event.than),
+        goal=relation(event.goal),
+        place=relation(event.place),
+        content=None if event.content is None else _with_words(event.content, word),
+    )
 
 
 # -- attachment ----------------------------------------------------------------------------------------------------
@@ -255,7 +279,7 @@ def _with_site(rng: Random, scene: Scene, spread: float) -> tuple[Scene, float]:
 
 def other_reading(scene: Scene) -> Scene:
     """A scene of `_with_site` with its phrase at the other place; its sentence has the same words."""
-    event, = scene.events
+    (event,) = scene.events
     assert isinstance(event.patient, Entity)
     if event.instrument is not None:
         patient = changed(event.patient, detail=Relation("carried", event.instrument))
@@ -294,12 +318,12 @@ def _last_phrase(words: Sequence[str]) -> tuple[int, int]:
 def draw_translator(rng: Random, world: World) -> Choice:
     """The choices of a translator drawn by the skew; in the scope `choice`, each choice is drawn when first needed."""
     if world.ambiguity_scope == "sentence":
-        return by_habit(_by_skew(rng, world.ambiguity_skew[:world.ambiguity]))
+        return by_habit(_by_skew(rng, world.ambiguity_skew[: world.ambiguity]))
     made: dict[str, int] = {}
 
     def choose(what: str, options: int) -> int:
         if what not in made:
-            made[what] = _by_skew(rng, world.ambiguity_skew[:min(options, world.ambiguity)])
+            made[what] = _by_skew(rng, world.ambiguity_skew[: min(options, world.ambiguity)])
         return made[what]
 
     return choose
@@ -317,8 +341,9 @@ def _by_skew(rng: Random, skew: tuple[float, ...]) -> int:
 def all_translations(scene: Scene, world: World, translate: Callable[[Scene], str], most: int = 64) -> list[str]:
     """All different right texts, the first translator's first; at most `most` where choices are independent."""
     if world.ambiguity_scope == "sentence":
-        return list(dict.fromkeys(translate(apply_choices(scene, by_habit(number)))
-                                  for number in range(world.ambiguity)))
+        return list(
+            dict.fromkeys(translate(apply_choices(scene, by_habit(number))) for number in range(world.ambiguity))
+        )
     return all_choices(lambda choose: translate(apply_choices(scene, choose)), world.ambiguity, most)
 
 
@@ -329,7 +354,8 @@ def annotated(rng: Random, labels: tuple[str, ...], known: tuple[str, ...], worl
     """The labels of one annotator: of the true ones some are left out, of the others some are added; never none."""
     dropped, added = world.disagreement
     while True:
-        found = tuple(label for label in known
-                      if (rng.random() >= dropped if label in labels else rng.random() < added))
+        found = tuple(
+            label for label in known if (rng.random() >= dropped if label in labels else rng.random() < added)
+        )
         if found or not labels:
             return found

@@ -45,8 +45,9 @@ _PAIRS = {"train": 20_000}
 LARGEST = 10**7  # sentences of a split
 
 
-def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: Collection[str]
-         ) -> Iterator[dict[str, Any]]:
+def rows(
+    view: str, split: str, world: World, sizes: dict[str, int], languages: Collection[str]
+) -> Iterator[dict[str, Any]]:
     """The rows of a split; see `miniworld.rows`."""
     match view:
         case "trees":
@@ -70,8 +71,14 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
             pairs = ((scene, tree) for scene, tree, _ in rich_scenes(split, world, sizes=sizes))
             for scene, spoken in in_rooms(pairs, split):
                 translated = chinese(scene)
-                yield {"audio": spoken, "text": spoken.text, "translation": translated, "de": german_text(scene),
-                       "zh": translated, "speaker": spoken.voice}
+                yield {
+                    "audio": spoken,
+                    "text": spoken.text,
+                    "translation": translated,
+                    "de": german_text(scene),
+                    "zh": translated,
+                    "speaker": spoken.voice,
+                }
         case "pictures":
             yield from map(picture_row, pictures(split, sizes=sizes, crowded=True))
         case "questions":
@@ -88,9 +95,11 @@ def cast(world: World) -> Cast | None:
         return None
 
     def draw(rng: Random) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        return (_different(lambda: draw_name(rng, "anna", world.words), 2),
-                _different(lambda: draw_name(rng, "tom", world.words), 2),
-                _different(lambda: _thing(rng, world), 4))
+        return (
+            _different(lambda: draw_name(rng, "anna", world.words), 2),
+            _different(lambda: draw_name(rng, "tom", world.words), 2),
+            _different(lambda: _thing(rng, world), 4),
+        )
 
     return draw
 
@@ -129,8 +138,9 @@ def _semantic_roles(split: str, world: World, sizes: dict[str, int]) -> Iterator
         yield row | ({"oracle": semantic_roles(likelier.events[0])} if likelier else {})
 
 
-def _translations(split: str, world: World, sizes: dict[str, int], languages: Collection[str]
-                  ) -> Iterator[dict[str, Any]]:
+def _translations(
+    split: str, world: World, sizes: dict[str, int], languages: Collection[str]
+) -> Iterator[dict[str, Any]]:
     wanted = [language for language in TRANSLATE if language in languages] or list(TRANSLATE)
     if not set(languages) <= {"en", *TRANSLATE}:
         wanted = list(TRANSLATE)
@@ -149,11 +159,14 @@ def _translations(split: str, world: World, sizes: dict[str, int], languages: Co
 
 def lawless(scene: Scene) -> list[list[list[str]]]:
     """The nouns whose German no sound law gives: for each its English and its German forms."""
-    keys = dict.fromkeys(entity.word for entity in parts_of(scene)[1]
-                         if isinstance(entity, Entity) and ":" in entity.word)
+    keys = dict.fromkeys(
+        entity.word for entity in parts_of(scene)[1] if isinstance(entity, Entity) and ":" in entity.word
+    )
     words = [noun(key) for key in keys if not key.endswith("+")]
-    return [[[word.english, word.plural], sorted({word.german.singular, word.german.plural, word.german.genitive})]
-            for word in words]
+    return [
+        [[word.english, word.plural], sorted({word.german.singular, word.german.plural, word.german.genitive})]
+        for word in words
+    ]
 
 
 def _right(scene: Scene, world: World, language: str, drawn: str) -> list[str]:
@@ -170,8 +183,10 @@ def _topics(split: str, world: World, sizes: dict[str, int]) -> Iterator[dict[st
         roll = rng.random()
         drawn = [next(scenes) for _ in range(next(number for number, share in SENTENCES if roll < share))]
         true = topics([scene for _, scene in drawn])
-        row: dict[str, Any] = {"text": " ".join(sentence for sentence, _ in drawn),
-                               "labels": sorted(annotated(rng, true, LABELS, world))}
+        row: dict[str, Any] = {
+            "text": " ".join(sentence for sentence, _ in drawn),
+            "labels": sorted(annotated(rng, true, LABELS, world)),
+        }
         yield row | ({"true": list(true)} if any(world.disagreement) else {})
 
 

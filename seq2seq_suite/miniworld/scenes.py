@@ -45,11 +45,37 @@ from seq2seq_suite.miniworld.world import (
     parts_of,
 )
 
-__all__ = ["Amount", "Description", "Entity", "Event", "Group", "Participant", "Relation", "Scene", "Time",
-           "draw_event", "has_event", "is_plural", "parts_of", "sample_scene"]
+__all__ = [
+    "Amount",
+    "Description",
+    "Entity",
+    "Event",
+    "Group",
+    "Participant",
+    "Relation",
+    "Scene",
+    "Time",
+    "draw_event",
+    "has_event",
+    "is_plural",
+    "parts_of",
+    "sample_scene",
+]
 
-_FRAME_WEIGHTS = {"transitive": 44, "intransitive": 11, "transfer": 12, "placing": 5, "carrying": 4, "motion": 5,
-                  "removal": 4, "telling": 3, "talking": 3, "report": 9, "be": 9, "exist": 3}
+_FRAME_WEIGHTS = {
+    "transitive": 44,
+    "intransitive": 11,
+    "transfer": 12,
+    "placing": 5,
+    "carrying": 4,
+    "motion": 5,
+    "removal": 4,
+    "telling": 3,
+    "talking": 3,
+    "report": 9,
+    "be": 9,
+    "exist": 3,
+}
 
 
 def _frame(rng: Random, allowed: Sequence[str]) -> str:
@@ -82,8 +108,11 @@ def _entity(rng: Random, kinds: Sequence[str], *, governor: Action | None, descr
     elif roll < 0.4 and not plural:
         reference = "every"
     elif roll < 0.52 and group not in ("person", "building", "area"):
-        owner = draw_name(rng) if rng.random() < 0.4 else Entity(
-            pick(rng, GROUPS["person"]), rng.random() < 0.2, "given" if rng.random() < 0.6 else "known")
+        owner = (
+            draw_name(rng)
+            if rng.random() < 0.4
+            else Entity(pick(rng, GROUPS["person"]), rng.random() < 0.2, "given" if rng.random() < 0.6 else "known")
+        )
     if plural and owner is None and rng.random() < 0.4:
         vague = reference == "new" and rng.random() < 0.6 and (governor is None or not governor.has_topic)
         relation = pick(rng, lexicon.AMOUNTS) if vague else "exactly"
@@ -113,8 +142,19 @@ def _relative(rng: Random, kind: str, plural: bool, governor: Action | None, *, 
     outer = rng.random() < 0.5
     event = _description(rng, kind if outer else whose, role="agent", tense="present")
     other = Entity(whose, not plural, "known", "", None, *other_attributes, event=None if outer else event)
-    return Entity(kind, plural, "known", "", None, attributes, linked, intense, None, Relation("belonging", other),
-                  event if outer else None)
+    return Entity(
+        kind,
+        plural,
+        "known",
+        "",
+        None,
+        attributes,
+        linked,
+        intense,
+        None,
+        Relation("belonging", other),
+        event if outer else None,
+    )
 
 
 def _description(rng: Random, kind: str, role: str = "", tense: str = "") -> Description | None:
@@ -147,10 +187,16 @@ def _participant(rng: Random, kinds: Sequence[str], *, governor: Action | None, 
     if roll < 0.055 and not alike and not single:
         attributes = draw_attributes(rng, first)[0][:1]
         return Group((Entity(first, True, reference, attributes=attributes), Entity(second, True, reference)))
-    members = [draw_name(rng) if GROUP_OF[kind] == "person" and rng.random() < 0.4 else draw_simple(rng, kind)
-               for kind in ((first,) if roll < 0.095 else (first, second))]
-    last = _entity(rng, [kind for kind in kinds if kind != first and GROUP_OF[kind] != "relative"] or [second],
-                   governor=governor, described=described)
+    members = [
+        draw_name(rng) if GROUP_OF[kind] == "person" and rng.random() < 0.4 else draw_simple(rng, kind)
+        for kind in ((first,) if roll < 0.095 else (first, second))
+    ]
+    last = _entity(
+        rng,
+        [kind for kind in kinds if kind != first and GROUP_OF[kind] != "relative"] or [second],
+        governor=governor,
+        described=described,
+    )
     if last.reference == "given" or last in members:
         last = Entity(second)
     return Group((*members, last), choice=governor is not None and rng.random() < 0.15)
@@ -167,8 +213,9 @@ def _goal(rng: Random, action: Action, *, described: bool) -> Relation:
             if rng.random() < 0.5:
                 return Relation("origin", draw_simple(rng, pick(rng, GROUPS["furniture"])))
             return Relation("origin", _entity(rng, GROUPS["person"], governor=action, described=described))
-    return Relation("topic", _entity(rng, (*GROUPS["animal"], *PEOPLE, *GROUPS["building"]), governor=action,
-                                     described=described))
+    return Relation(
+        "topic", _entity(rng, (*GROUPS["animal"], *PEOPLE, *GROUPS["building"]), governor=action, described=described)
+    )
 
 
 def _has_hands(agent: Participant | None) -> bool:
@@ -176,8 +223,16 @@ def _has_hands(agent: Participant | None) -> bool:
     return all(member is not None and GROUP_OF[member.kind] != "animal" for member in members)
 
 
-def draw_event(rng: Random, action: Action, *, tense: str, gap: str = "", agent: Participant | None = None,
-               described: bool = True, timed: str = "") -> Event:
+def draw_event(
+    rng: Random,
+    action: Action,
+    *,
+    tense: str,
+    gap: str = "",
+    agent: Participant | None = None,
+    described: bool = True,
+    timed: str = "",
+) -> Event:
     """An event of this action.
 
     Args:
@@ -195,8 +250,9 @@ def draw_event(rng: Random, action: Action, *, tense: str, gap: str = "", agent:
     two = action.frame in ("transfer", "placing", "carrying", "removal", "telling")
     if PATIENTS[action.key] and gap != "patient":
         last = not two or (action.frame == "transfer" and new == "theme")
-        patient = _participant(rng, PATIENTS[action.key], governor=None if passive else action,
-                               described=described and last)
+        patient = _participant(
+            rng, PATIENTS[action.key], governor=None if passive else action, described=described and last
+        )
         if passive and not isinstance(patient, Entity):
             patient = patient.members[-1]
     if passive:
@@ -225,8 +281,27 @@ def draw_event(rng: Random, action: Action, *, tense: str, gap: str = "", agent:
     if tense == "present" and not gap and not frequency and not time and rng.random() < 0.1:
         modality = "can" if rng.random() < 0.5 else "must"
     negated = not frequency and not gap and rng.random() < 0.07
-    return Event(action.key, tense, agent, patient, recipient, instrument, goal, content, (), None, place, time, manner,
-                 frequency, modality, negated, about, new, first)
+    return Event(
+        action.key,
+        tense,
+        agent,
+        patient,
+        recipient,
+        instrument,
+        goal,
+        content,
+        (),
+        None,
+        place,
+        time,
+        manner,
+        frequency,
+        modality,
+        negated,
+        about,
+        new,
+        first,
+    )
 
 
 def _state(rng: Random, tense: str) -> Event:
@@ -252,8 +327,15 @@ def _state(rng: Random, tense: str) -> Event:
     return Event("be", tense, agent, place=draw_place(rng), negated=negated)
 
 
-def _clause(rng: Random, *, reports: bool = True, described: bool = True, agent: Participant | None = None,
-            tense: str = "", timed: str = "free") -> Event:
+def _clause(
+    rng: Random,
+    *,
+    reports: bool = True,
+    described: bool = True,
+    agent: Participant | None = None,
+    tense: str = "",
+    timed: str = "free",
+) -> Event:
     """An event or a state that can stand alone."""
     roll = rng.random()
     tense = tense or ("past" if roll < 0.42 else "future" if roll < 0.5 else "present")
@@ -272,8 +354,11 @@ def _clause(rng: Random, *, reports: bool = True, described: bool = True, agent:
         return Event("exist", "past" if tense == "past" else "present", patient=there, place=place)
     options = lexicon.ACTIONS_WITH_FRAME[frame]
     if agent is not None:
-        able = [action for action in options if isinstance(agent, Entity) and
-                ("boy" if agent.reference == "named" else agent.kind) in AGENTS[action.key]]
+        able = [
+            action
+            for action in options
+            if isinstance(agent, Entity) and ("boy" if agent.reference == "named" else agent.kind) in AGENTS[action.key]
+        ]
         options = able or (ACTION["sleep"],)
     return draw_event(rng, pick(rng, options), tense=tense, agent=agent, described=described, timed=timed)
 
@@ -288,8 +373,9 @@ def sample_scene(rng: Random) -> Scene:
     if roll < 0.86:
         return Scene((_clause(rng),))
     if roll < 0.93:
-        agent = _entity(rng, PEOPLE if rng.random() < 0.7 else GROUPS["animal"], governor=None,
-                        described=rng.random() < 0.5)
+        agent = _entity(
+            rng, PEOPLE if rng.random() < 0.7 else GROUPS["animal"], governor=None, described=rng.random() < 0.5
+        )
         tense = "past" if rng.random() < 0.5 else "present"
         first = _clause(rng, reports=False, described=False, agent=agent, tense=tense, timed="late")
         second = _clause(rng, reports=False, agent=agent, tense=tense, timed="late")

@@ -29,6 +29,10 @@ def semantic_roles(event: Event) -> list[str]:
         names[0] = "TIME"
     after = complements(event)
     verb = length(phrase) - sum(length(one) for _, one in after)
-    spans = [*zip(names, map(length, before), strict=True), ("", verb), *((role, length(one)) for role, one in after),
-             ("", 1)]
+    spans = [
+        *zip(names, map(length, before), strict=True),
+        ("", verb),
+        *((role, length(one)) for role, one in after),
+        ("", 1),
+    ]
     return [f"{'I' if at else 'B'}-{role}" if role else "O" for role, words in spans for at in range(words)]

@@ -47,8 +47,9 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
     return [scene for scene, _ in scenes_with_trees(split, seed=seed, sizes=sizes)]
 
 
-def scenes_with_trees(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None
-                      ) -> Iterator[tuple[Scene, Tree]]:
+def scenes_with_trees(
+    split: str, *, seed: int = 0, sizes: dict[str, int] | None = None
+) -> Iterator[tuple[Scene, Tree]]:
     """The same scenes, each with its English sentence's tree, one after the other."""
     size = size_of(split, SIZES, sizes)
     rng = Random(f"{seed}/{split}")

@@ -32,11 +32,13 @@ class Speaker:
         try:
             import espeakng_loader
         except ModuleNotFoundError:
-            raise ConfigError("eSpeak NG is not installed", expected="it speaks the embedded sentences",
-                            remedy=installing("speech")) from None
+            raise ConfigError(
+                "eSpeak NG is not installed", expected="it speaks the embedded sentences", remedy=installing("speech")
+            ) from None
         paths = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
-        self._process = subprocess.Popen([sys.executable, "-m", __name__, *map(str, paths)], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, *map(str, paths)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def say(self, text: str, voice: str, *, rate: int, pitch: int) -> tuple[np.ndarray, int]:
         """Samples (N,) float32 in [-1, 1] and their rate; `rate` in words a minute, `pitch` from 0 to 99."""

@@ -18,11 +18,70 @@ from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
 
 # Variants of the English voice that sound like people; those left out whisper, croak or sing.
-_VOICES = ("Alex", "Alicia", "Andrea", "Andy", "Annie", "Denis", "Diogo", "Gene", "Gene2", "Henrique", "Hugo", "Jacky",
-           "Lee", "Marco", "Mario", "Michael", "Mike", "Reed", "adam", "anika", "antonio", "belinda", "benjamin",
-           "boris", "caleb", "david", "ed", "edward", "f1", "f2", "f3", "f4", "f5", "ian", "iven", "john", "linda",
-           "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "marcelo", "max", "michel", "miguel", "norbert", "pablo",
-           "paul", "pedro", "quincy", "rob", "robert", "sandro", "shelby", "steph", "travis", "victor", "zac")
+_VOICES = (
+    "Alex",
+    "Alicia",
+    "Andrea",
+    "Andy",
+    "Annie",
+    "Denis",
+    "Diogo",
+    "Gene",
+    "Gene2",
+    "Henrique",
+    "Hugo",
+    "Jacky",
+    "Lee",
+    "Marco",
+    "Mario",
+    "Michael",
+    "Mike",
+    "Reed",
+    "adam",
+    "anika",
+    "antonio",
+    "belinda",
+    "benjamin",
+    "boris",
+    "caleb",
+    "david",
+    "ed",
+    "edward",
+    "f1",
+    "f2",
+    "f3",
+    "f4",
+    "f5",
+    "ian",
+    "iven",
+    "john",
+    "linda",
+    "m1",
+    "m2",
+    "m3",
+    "m4",
+    "m5",
+    "m6",
+    "m7",
+    "m8",
+    "marcelo",
+    "max",
+    "michel",
+    "miguel",
+    "norbert",
+    "pablo",
+    "paul",
+    "pedro",
+    "quincy",
+    "rob",
+    "robert",
+    "sandro",
+    "shelby",
+    "steph",
+    "travis",
+    "victor",
+    "zac",
+)
 VOICES = {"validation": _VOICES[::10], "test": _VOICES[5::10]}
 VOICES["train"] = tuple(voice for voice in _VOICES if voice not in VOICES["validation"] + VOICES["test"])
 VOICES["compositional"] = VOICES["test"]
@@ -104,8 +163,17 @@ def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None
 
     rng = Random(f"speech/{seed}/{split}")
     for number, (scene, tree) in enumerate(scenes_with_trees(split, seed=seed, sizes=sizes)):
-        yield scene, Spoken(spaced(tree.words()), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
-                            rng.randint(*_RATES), rng.randint(*_PITCHES), round(rng.uniform(*_NOISE), 1), number)
+        yield (
+            scene,
+            Spoken(
+                spaced(tree.words()),
+                f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
+                rng.randint(*_RATES),
+                rng.randint(*_PITCHES),
+                round(rng.uniform(*_NOISE), 1),
+                number,
+            ),
+        )
 
 
 def in_rooms(scenes: Iterable[tuple[Scene, Tree]], split: str) -> Iterator[tuple[Scene, InRoom]]:
@@ -115,7 +183,19 @@ def in_rooms(scenes: Iterable[tuple[Scene, Tree]], split: str) -> Iterator[tuple
     rng, other = Random(f"rooms/{split}"), "There was a story about a king."
     for number, (scene, tree) in enumerate(scenes):
         text, voices = spaced(tree.words()), [f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}" for _ in range(2)]
-        yield scene, InRoom(text, voices[0], rng.randint(*_RATES), rng.randint(*_PITCHES),
-                            round(rng.uniform(*_MORE_NOISE), 1), number, round(rng.uniform(0.1, 0.6), 2), other,
-                            voices[1], round(rng.uniform(3.0, 25.0), 1))
+        yield (
+            scene,
+            InRoom(
+                text,
+                voices[0],
+                rng.randint(*_RATES),
+                rng.randint(*_PITCHES),
+                round(rng.uniform(*_MORE_NOISE), 1),
+                number,
+                round(rng.uniform(0.1, 0.6), 2),
+                other,
+                voices[1],
+                round(rng.uniform(3.0, 25.0), 1),
+            ),
+        )
         other = text

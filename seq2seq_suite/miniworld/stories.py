@@ -84,8 +84,9 @@ class _World:
 Cast = Callable[[Random], tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]  # two women, two men, four things
 
 
-def questions(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, cast: Cast | None = None
-              ) -> list[Asked]:
+def questions(
+    split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, cast: Cast | None = None
+) -> list[Asked]:
     """The questions of a split.
 
     A story decides by its CRC-32 between train, validation and test, so they share none, whatever their sizes and
@@ -110,8 +111,9 @@ def questions(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None,
     return kept[:size]
 
 
-def summaries(split: str, *, sizes: dict[str, int] | None = None, cast: Cast | None = None
-              ) -> Iterator[tuple[str, str]]:
+def summaries(
+    split: str, *, sizes: dict[str, int] | None = None, cast: Cast | None = None
+) -> Iterator[tuple[str, str]]:
     """The same stories as texts, each with where its people are at the end.
 
     >>> next(summaries("test"))[1]
@@ -140,8 +142,11 @@ def _end(world: _World) -> str:
     there: dict[str, list[str]] = {}
     for person in world.where:
         there.setdefault(world.place_of(person), []).append(person)
-    return " ".join(f"{', '.join(people[:-1])}{' and ' if people[1:] else ''}{people[-1]} "
-                    f"{'are' if people[1:] else 'is'} in the {place}." for place, people in there.items())
+    return " ".join(
+        f"{', '.join(people[:-1])}{' and ' if people[1:] else ''}{people[-1]} "
+        f"{'are' if people[1:] else 'is'} in the {place}."
+        for place, people in there.items()
+    )
 
 
 # -- generation -----------------------------------------------------------------------------------------------------
@@ -172,8 +177,11 @@ def _say(rng: Random, world: _World, subject: tuple[str, ...], rest: str, *other
     start = name
     if subject == world.subject and rng.random() < 0.6:
         pronoun = "they" if subject[1:] else "she" if subject[0] in world.women else "he"
-        rivals = [other for other in world.mentioned if other in world.people and other not in subject
-                  and (other in world.women) == (pronoun == "she")]
+        rivals = [
+            other
+            for other in world.mentioned
+            if other in world.people and other not in subject and (other in world.women) == (pronoun == "she")
+        ]
         if pronoun == "they" or not rivals:
             start = rng.choice(("", "Then ", "After that ")) + pronoun
     thing = next((other for other in others if other in world.things), None)
@@ -207,8 +215,9 @@ def _move(rng: Random, world: _World) -> None:
 def _take(rng: Random, world: _World) -> None:
     person = _someone(rng, world)
     place = world.place_of(person)
-    within_reach = [thing for thing in world.things
-                    if thing not in world.holder and world.lies.get(thing, place) == place]
+    within_reach = [
+        thing for thing in world.things if thing not in world.holder and world.lies.get(thing, place) == place
+    ]
     if not place or not within_reach:
         return
     thing = rng.choice(within_reach)

@@ -46,11 +46,35 @@ from seq2seq_suite.miniworld.world import (
 SIZES = {"train": 20000, "validation": 500, "test": 1000, "compositional": 500}
 SENTENCES = ((1, 0.6), (2, 0.9), (3, 1.0))  # how many, up to which share
 _PEOPLE = ("person", "relative")
-_KINDS = {"see": "perception", "watch": "perception", "find": "perception", "chase": "pursuit", "catch": "pursuit",
-          "like": "thought", "know": "thought", "remember": "thought", "strike": "", "paint": "", "visit": ""}
-LABELS = ("person_acts", "animal_acts", "name_acts", "several_act", "person_affected", "animal_affected",
-          "object_affected", "name_affected", "several_affected", "perception", "pursuit", "thought", "tool",
-          "negation")
+_KINDS = {
+    "see": "perception",
+    "watch": "perception",
+    "find": "perception",
+    "chase": "pursuit",
+    "catch": "pursuit",
+    "like": "thought",
+    "know": "thought",
+    "remember": "thought",
+    "strike": "",
+    "paint": "",
+    "visit": "",
+}
+LABELS = (
+    "person_acts",
+    "animal_acts",
+    "name_acts",
+    "several_act",
+    "person_affected",
+    "animal_affected",
+    "object_affected",
+    "name_affected",
+    "several_affected",
+    "perception",
+    "pursuit",
+    "thought",
+    "tool",
+    "negation",
+)
 _OBJECTS = (*GROUPS["thing"], *GROUPS["vehicle"], *GROUPS["furniture"])
 _TENSES = (("past", 0.45), ("present", 0.85), ("future", 1.0))
 
@@ -113,8 +137,9 @@ def draw_event(rng: Random) -> Event:
     return Event(action.key, tense, agent, patient, instrument=tool, place=place, negated=negated, about=about)
 
 
-def _someone(rng: Random, able: Sequence[str], action: Action, *, described: bool = False, objects: bool = False
-             ) -> Entity:
+def _someone(
+    rng: Random, able: Sequence[str], action: Action, *, described: bool = False, objects: bool = False
+) -> Entity:
     """A being, or a thing if `objects` may be; people may have a tool that is of no use for the action."""
     sorts = [GROUPS["person"], GROUPS["animal"], *[_OBJECTS] * objects]
     fitting = [kinds for sort in sorts if (kinds := [kind for kind in sort if kind in able])]
@@ -127,8 +152,9 @@ def _someone(rng: Random, able: Sequence[str], action: Action, *, described: boo
     detail = None
     if kind in GROUPS["person"] and description is None and rng.random() < 0.25:
         detail = Relation("carried", Entity(pick(rng, [tool for tool in CARRIED if tool not in action.tools])))
-    return Entity(kind, plural, "known" if rng.random() < 0.7 else "new", attributes=attributes, detail=detail,
-                  event=description)
+    return Entity(
+        kind, plural, "known" if rng.random() < 0.7 else "new", attributes=attributes, detail=detail, event=description
+    )
 
 
 def _description(rng: Random, kind: str) -> Description | None:
@@ -140,8 +166,10 @@ def _description(rng: Random, kind: str) -> Description | None:
     key, tense = pick(rng, fitting), "past" if rng.random() < 0.5 else "present"
     if role == "patient":
         return Description(role, Event(key, tense, agent=_someone(rng, AGENTS[key], ACTION[key])))
-    return Description(role, Event(key, tense, patient=_someone(rng, PATIENTS[key], ACTION[key], objects=True),
-                                   negated=rng.random() < 0.3))
+    return Description(
+        role,
+        Event(key, tense, patient=_someone(rng, PATIENTS[key], ACTION[key], objects=True), negated=rng.random() < 0.3),
+    )
 
 
 def topics(scenes: Sequence[Scene]) -> tuple[str, ...]:

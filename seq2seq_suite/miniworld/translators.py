@@ -53,8 +53,12 @@ class Habits(NamedTuple):
     voice: int = 0  # passive for active
 
 
-HABITS = (Habits(), Habits(1, perfect=1, front=1), Habits(2, order=1, owner=1),
-          Habits(3, perfect=1, front=1, order=1, owner=1, voice=1))
+HABITS = (
+    Habits(),
+    Habits(1, perfect=1, front=1),
+    Habits(2, order=1, owner=1),
+    Habits(3, perfect=1, front=1, order=1, owner=1, voice=1),
+)
 
 
 def by_habit(translator: int) -> Choice:
@@ -116,25 +120,39 @@ def _event(event: Event, choose: Choice, *, main: bool) -> Event:
     front = bool(moved and choose("front", 2))
     late = event.time is None and event.place is not None
     return replace(
-        event, about=voice, agent=_participant(event.agent, choose), patient=_participant(event.patient, choose),
-        recipient=_participant(event.recipient, choose), instrument=_participant(event.instrument, choose),
-        than=_participant(event.than, choose), goal=_relation(event.goal, choose),
+        event,
+        about=voice,
+        agent=_participant(event.agent, choose),
+        patient=_participant(event.patient, choose),
+        recipient=_participant(event.recipient, choose),
+        instrument=_participant(event.instrument, choose),
+        than=_participant(event.than, choose),
+        goal=_relation(event.goal, choose),
         place=_relation(event.place, choose),
         content=None if event.content is None else _event(event.content, choose, main=False),
         verb=_word(event.action, _has_verbs, choose),
         perfect=bool(event.tense == "past" and choose("perfect", 2)),
-        time_first=event.time_first != (front and not late), place_first=front and late,
-        circumstances_first=bool(_has_order(event) and choose("order", 2)))
+        time_first=event.time_first != (front and not late),
+        place_first=front and late,
+        circumstances_first=bool(_has_order(event) and choose("order", 2)),
+    )
 
 
 def _has_both_voices(event: Event) -> bool:
     """Whether German and Chinese may say it in the passive: a whole noun is what it is done to."""
     verb = lexicon_german.VERBS[event.action]
     plain = event.about == "agent" and not (event.recipient or event.goal or event.content)
-    return (plain and event.action not in ("be", "exist", "like", "know", "remember") and event.agent is not None
-            and isinstance(event.patient, Entity) and event.patient.reference != "given"
-            and not (isinstance(event.agent, Entity) and event.agent.reference == "given")
-            and verb.patient == "accusative" and not verb.preposition and not verb.reflexive)
+    return (
+        plain
+        and event.action not in ("be", "exist", "like", "know", "remember")
+        and event.agent is not None
+        and isinstance(event.patient, Entity)
+        and event.patient.reference != "given"
+        and not (isinstance(event.agent, Entity) and event.agent.reference == "given")
+        and verb.patient == "accusative"
+        and not verb.preposition
+        and not verb.reflexive
+    )
 
 
 def _has_order(event: Event) -> bool:
@@ -158,8 +176,14 @@ def _entity(entity: Entity, choose: Choice) -> Entity:
     described = entity.event
     if described is not None:
         described = Description(described.role, _event(described.event, choose, main=False))
-    return replace(entity, owner=owner, detail=detail, reference=reference, event=described,
-                   word=_word(entity.noun, _has_nouns, choose) or entity.word)
+    return replace(
+        entity,
+        owner=owner,
+        detail=detail,
+        reference=reference,
+        event=described,
+        word=_word(entity.noun, _has_nouns, choose) or entity.word,
+    )
 
 
 def _relation(relation: Relation | None, choose: Choice) -> Relation | None:
@@ -207,8 +231,16 @@ def german_verb(key: str) -> Verb:
     prefix = ("", "", "auf", "weg")[int(rng.random() * 4)]
     link = "e" if stem[-1] in "td" else ""
     old = lexicon_german.VERBS[action]
-    return Verb(stem + "en", stem + link + "t", stem + link + "te", f"{prefix}ge{stem}{link}t", prefix, old.reflexive,
-                old.patient, old.preposition)
+    return Verb(
+        stem + "en",
+        stem + link + "t",
+        stem + link + "te",
+        f"{prefix}ge{stem}{link}t",
+        prefix,
+        old.reflexive,
+        old.patient,
+        old.preposition,
+    )
 
 
 @cache

@@ -15,8 +15,15 @@ from torch.nn import functional
 from seq2seq_suite.common.types import PerRow
 
 
-def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
-              bias_HTS: Tensor | None = None, *, dropout_rate: float = 0.0) -> Tensor:
+def attention(
+    query_BHTE: Tensor,
+    key_BHSE: Tensor,
+    value_BHSE: Tensor,
+    visible_BHTS: Tensor | None = None,
+    bias_HTS: Tensor | None = None,
+    *,
+    dropout_rate: float = 0.0,
+) -> Tensor:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(E) + bias) V.
 
     Args:
@@ -96,8 +103,9 @@ class MultiHeadAttention(nn.Module):
         positions: those that act inside self-attention; None if positions are added to the input.
     """
 
-    def __init__(self, width: int, num_heads: int, *, dropout_rate: float = 0.0,
-                 positions: RelativePositions | None = None):
+    def __init__(
+        self, width: int, num_heads: int, *, dropout_rate: float = 0.0, positions: RelativePositions | None = None
+    ):
         super().__init__()
         self.num_heads, self.dropout_rate = num_heads, dropout_rate
         self.positions = positions or RelativePositions()
@@ -106,12 +114,13 @@ class MultiHeadAttention(nn.Module):
         for linear in projections:
             nn.init.kaiming_uniform_(linear.weight, a=math.sqrt(5))
         for linear in projections:
-            nn.init.uniform_(linear.bias, -width**-0.5, width**-0.5)
+            nn.init.uniform_(linear.bias, -(width**-0.5), width**-0.5)
         self.output = nn.Linear(width, width)
         self.attention = attention
 
-    def forward(self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
-                ) -> tuple[Tensor, KeysValues | None]:
+    def forward(
+        self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
+    ) -> tuple[Tensor, KeysValues | None]:
         """Self-attention.
 
         Args:
@@ -146,8 +155,9 @@ class MultiHeadAttention(nn.Module):
         """(B,T,D) -> (B,H,T,E)."""
         return projected.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
-    def _join(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None = None
-              ) -> Tensor:
+    def _join(
+        self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None = None
+    ) -> Tensor:
         """(B,H,T,E) and (B,H,S,E) -> (B,T,D)."""
         visible = visible.unsqueeze(1) if visible is not None else None
         return self.output(self._attend(query, key, value, visible, bias).transpose(1, 2).flatten(2))

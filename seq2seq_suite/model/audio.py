@@ -64,15 +64,25 @@ class Subsampled(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, mean: Tensor, deviation: Tensor, width: int, *, factor: int, positions: nn.Module,
-                 dropout_rate: float, masking: Masking | None = None):
+    def __init__(
+        self,
+        mean: Tensor,
+        deviation: Tensor,
+        width: int,
+        *,
+        factor: int,
+        positions: nn.Module,
+        dropout_rate: float,
+        masking: Masking | None = None,
+    ):
         super().__init__()
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
         self.strides = (2, factor // 2)
         self.convolutions = nn.ModuleList(
             nn.Conv2d(channels, _CHANNELS, 3, stride=(stride, 2), padding=1)
-            for channels, stride in zip((1, _CHANNELS), self.strides, strict=True))
+            for channels, stride in zip((1, _CHANNELS), self.strides, strict=True)
+        )
         bins = (mean.size(0) + 3) // 4  # each convolution halves them, rounded up
         self.project = nn.Linear(_CHANNELS * bins, width)
         self.positions = positions

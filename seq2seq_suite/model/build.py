@@ -78,8 +78,11 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
     encodes = has_source and backbone.encoder != "none"
     positions = build_positions(backbone)
     # Source and target are one sequence for a decoder-only model, with consecutive learned positions.
-    frontend = _build_frontend(backbone, source, embedding, build_positions(backbone) if encodes else positions
-                               ) if has_source else None
+    frontend = (
+        _build_frontend(backbone, source, embedding, build_positions(backbone) if encodes else positions)
+        if has_source
+        else None
+    )
     if like:
         encoder, decoder = like[0][1].encoder, like[0][1].decoder
         frontend = next((model.frontend for other, model in like if _sound_alike(other.source, source)), frontend)
@@ -88,10 +91,20 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
         decoder = build_decoder(backbone, has_memory=encodes)
     if backbone.source_tag:
         parts["tag"] = nn.Parameter(torch.randn(backbone.width) * 0.02)
-    kind = _kind(*(_WITH[name] for name in parts), *([TermSeq2Seq] if isinstance(target, SetShape) and target.pointer
-                                                     else []), *([PrefixSeq2Seq] if has_source and not encodes else []))
-    model = kind(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
-                 dropout_rate=backbone.dropout)
+    kind = _kind(
+        *(_WITH[name] for name in parts),
+        *([TermSeq2Seq] if isinstance(target, SetShape) and target.pointer else []),
+        *([PrefixSeq2Seq] if has_source and not encodes else []),
+    )
+    model = kind(
+        frontend,
+        encoder,
+        decoder,
+        positions=positions,
+        embedding=embedding,
+        output=output,
+        dropout_rate=backbone.dropout,
+    )
     for name, part in parts.items():
         setattr(model, name, part)
     return model
@@ -110,12 +123,16 @@ def _kind(*kinds: type[Seq2Seq]) -> type[Seq2Seq]:
 
 def _sound_alike(one: SourceShape, other: SourceShape) -> bool:
     """Whether one front-end for sound serves both."""
-    return isinstance(one, SoundShape) and isinstance(other, SoundShape) and (
-        len(one.mean), one.subsampling) == (len(other.mean), other.subsampling)
+    return (
+        isinstance(one, SoundShape)
+        and isinstance(other, SoundShape)
+        and (len(one.mean), one.subsampling) == (len(other.mean), other.subsampling)
+    )
 
 
-def _build_frontend(backbone: Backbone, source: SourceShape, target_embedding: nn.Embedding | FactorisedEmbedding,
-                    positions: nn.Module) -> nn.Module:
+def _build_frontend(
+    backbone: Backbone, source: SourceShape, target_embedding: nn.Embedding | FactorisedEmbedding, positions: nn.Module
+) -> nn.Module:
     width, rate = backbone.width, backbone.dropout
 
     def embedding(padding_idx: int | None = None) -> nn.Embedding | FactorisedEmbedding:
@@ -123,26 +140,42 @@ def _build_frontend(backbone: Backbone, source: SourceShape, target_embedding: n
 
     match source:
         case SoundShape():
-            return Subsampled(torch.tensor(source.mean), torch.tensor(source.deviation), width,
-                              factor=source.subsampling, positions=positions, dropout_rate=rate,
-                              masking=Masking(*source.masking))
+            return Subsampled(
+                torch.tensor(source.mean),
+                torch.tensor(source.deviation),
+                width,
+                factor=source.subsampling,
+                positions=positions,
+                dropout_rate=rate,
+                masking=Masking(*source.masking),
+            )
         case PictureShape():
             return ConvolutionalStem(width, stride=source.stride, channels=source.channels, dropout_rate=rate)
         case WordShape():
-            return Words(embedding(), source.characters, positions=positions, dropout_rate=rate,
-                         unknown_probability=torch.tensor(source.dropped))
+            return Words(
+                embedding(),
+                source.characters,
+                positions=positions,
+                dropout_rate=rate,
+                unknown_probability=torch.tensor(source.dropped),
+            )
         case SentenceShape():
             segments = Segments(source.segments, width, jitter=source.segment_jitter)
             return Sentences(embedding(PAD), segments=segments, dropout_rate=rate)
         case TokenShape():
             segments = Segments(source.segments, width, jitter=source.segment_jitter) if source.segments else None
-            return Tokens(target_embedding if source.shared else embedding(), positions=positions, dropout_rate=rate,
-                          segments=segments)
+            return Tokens(
+                target_embedding if source.shared else embedding(),
+                positions=positions,
+                dropout_rate=rate,
+                segments=segments,
+            )
     raise TypeError(f"no front-end reads {source}")
 
 
-def token_embedding(size: int, width: int, *, narrow_width: int = 0, padding_idx: int | None = None
-                    ) -> nn.Embedding | FactorisedEmbedding:
+def token_embedding(
+    size: int, width: int, *, narrow_width: int = 0, padding_idx: int | None = None
+) -> nn.Embedding | FactorisedEmbedding:
     """An embedding whose rows have expected length one, as weights tied to the output need.
 
     Args:
@@ -163,6 +196,7 @@ def token_embedding(size: int, width: int, *, narrow_width: int = 0, padding_idx
 
 
 # -- encoder and decoder: parts by the tables of `common.parts` ------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class OwnPart:
@@ -228,62 +262,94 @@ def build_encoder(backbone: Backbone) -> nn.Module:
     shape, positions = layer_shape(backbone, backbone.encoder_kernel), _positions_inside(backbone)
     match backbone.encoder:
         case "conv":
-            return ConvolutionalEncoder(shape, backbone.encoder_layers, kernel=backbone.encoder_kernel,
-                                        dilations=backbone.encoder_dilations)
+            return ConvolutionalEncoder(
+                shape, backbone.encoder_layers, kernel=backbone.encoder_kernel, dilations=backbone.encoder_dilations
+            )
         case "rnn":
             return RecurrentEncoder(shape, backbone.encoder_layers, cell=backbone.cell)
     if backbone.encoder_steps == 1:
         return (MaskedEncoder if shape.needs_real_positions else TransformerEncoder)(
-            shape, backbone.encoder_layers, positions)
+            shape, backbone.encoder_layers, positions
+        )
     return (MaskedUniversalEncoder if shape.needs_real_positions else UniversalTransformerEncoder)(
-        shape, backbone.encoder_layers, positions, num_steps=backbone.encoder_steps,
-        step_positions=build_positions(backbone))
+        shape,
+        backbone.encoder_layers,
+        positions,
+        num_steps=backbone.encoder_steps,
+        step_positions=build_positions(backbone),
+    )
 
 
 def build_decoder(backbone: Backbone, *, has_memory: bool) -> TransformerDecoder | RecurrentDecoder:
     """The decoder."""
     shape, positions = layer_shape(backbone, backbone.decoder_kernel), _positions_inside(backbone)
     if backbone.decoder == "rnn":
-        return RecurrentDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
-                                dropout_rate=backbone.dropout)
+        return RecurrentDecoder(
+            backbone.width, backbone.decoder_layers, cell=backbone.cell, dropout_rate=backbone.dropout
+        )
     if backbone.decoder_steps == 1:
         return (MaskedDecoder if shape.needs_real_positions else TransformerDecoder)(
-            shape, backbone.decoder_layers, positions, has_memory=has_memory)
+            shape, backbone.decoder_layers, positions, has_memory=has_memory
+        )
     return (MaskedUniversalDecoder if shape.needs_real_positions else UniversalTransformerDecoder)(
-        shape, backbone.decoder_layers, positions, num_steps=backbone.decoder_steps,
-        step_positions=build_positions(backbone), has_memory=has_memory)
+        shape,
+        backbone.decoder_layers,
+        positions,
+        num_steps=backbone.decoder_steps,
+        step_positions=build_positions(backbone),
+        has_memory=has_memory,
+    )
 
 
 def _positions_inside(backbone: Backbone) -> RelativePositions | None:
     if not _act_inside(backbone):
         return None
-    return part_of(backbone, "positions")(backbone.width // backbone.num_heads, backbone.max_positions,
-                                          num_heads=backbone.num_heads)
+    return part_of(backbone, "positions")(
+        backbone.width // backbone.num_heads, backbone.max_positions, num_heads=backbone.num_heads
+    )
 
 
 def layer_shape(backbone: Backbone, kernel: int = 0) -> LayerShape:
     """What the layers of a stack are made of, with a convolution over `kernel` positions unless that is 0."""
     activation = part_of(backbone, "activation")
     if isinstance(activation, OwnPart):  # a class of it is made once, for all layers; a function is called as it is
-        activation = activation() if isinstance(activation.made, type) else partial(
-            activation.made, **dict(activation.parameters))
+        activation = (
+            activation()
+            if isinstance(activation.made, type)
+            else partial(activation.made, **dict(activation.parameters))
+        )
     norm, network = part_of(backbone, "norm"), part_of(backbone, "feed_forward")
     if backbone.feed_forward == "dense" and row_of(ACTIVATIONS, backbone.activation).gated:
         network = GatedFeedForward
     if backbone.experts:
-        network = partial(_experts, network=network, count=backbone.experts, capacity=backbone.expert_capacity,
-                          experts_per_token=backbone.experts_per_token)
-    return LayerShape(width=backbone.width, feed_forward_width=backbone.feed_forward_width,
-                      num_heads=backbone.num_heads, dropout=backbone.dropout,
-                      attention_dropout=backbone.attention_dropout, activation=activation,
-                      norm=norm, attention=part_of(backbone, "attention_score"),
-                      feed_forward=network, layer=part_of(backbone, "norm_placement"),
-                      convolution=partial(Convolution, kernel=kernel) if kernel else None,
-                      needs_real_positions=bool(kernel or backbone.experts or any(
-                          getattr(part, "needs_real_positions", False) for part in (norm, network))))
+        network = partial(
+            _experts,
+            network=network,
+            count=backbone.experts,
+            capacity=backbone.expert_capacity,
+            experts_per_token=backbone.experts_per_token,
+        )
+    return LayerShape(
+        width=backbone.width,
+        feed_forward_width=backbone.feed_forward_width,
+        num_heads=backbone.num_heads,
+        dropout=backbone.dropout,
+        attention_dropout=backbone.attention_dropout,
+        activation=activation,
+        norm=norm,
+        attention=part_of(backbone, "attention_score"),
+        feed_forward=network,
+        layer=part_of(backbone, "norm_placement"),
+        convolution=partial(Convolution, kernel=kernel) if kernel else None,
+        needs_real_positions=bool(
+            kernel or backbone.experts or any(getattr(part, "needs_real_positions", False) for part in (norm, network))
+        ),
+    )
 
 
-def _experts(shape: LayerShape, *, network: Any, count: int, capacity: float, experts_per_token: int
-             ) -> MixtureOfExperts:
-    return MixtureOfExperts([network(shape) for _ in range(count)], shape.width, experts_per_token=experts_per_token,
-                            capacity=capacity)
+def _experts(
+    shape: LayerShape, *, network: Any, count: int, capacity: float, experts_per_token: int
+) -> MixtureOfExperts:
+    return MixtureOfExperts(
+        [network(shape) for _ in range(count)], shape.width, experts_per_token=experts_per_token, capacity=capacity
+    )

@@ -48,8 +48,9 @@ class TransformerDecoder(nn.Module):
     Source: Vaswani et al. 2017, section 3.1. With `has_memory=False` it is GPT's stack (Radford et al. 2018).
     """
 
-    def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None, *,
-                 has_memory: bool = True):
+    def __init__(
+        self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None, *, has_memory: bool = True
+    ):
         super().__init__()
         self.shape, self.has_memory = shape, has_memory
         layers = nn.ModuleList(shape.layer(shape, positions, has_memory=has_memory) for _ in range(num_layers))
@@ -61,8 +62,14 @@ class TransformerDecoder(nn.Module):
         """Keys and values of the memory (B,S,D) for every layer; None for a stack without memory."""
         if not self.has_memory:
             return None
-        return CrossKeysValues(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers
-                                     if layer.cross_attention is not None), memory.mask.unsqueeze(1))
+        return CrossKeysValues(
+            tuple(
+                layer.cross_attention.memory_keys_values(memory.values)
+                for layer in self.layers
+                if layer.cross_attention is not None
+            ),
+            memory.mask.unsqueeze(1),
+        )
 
     def new_cache(self, like: Tensor) -> Cache:
         """An empty cache for inputs like x (N,T,D)."""
@@ -70,8 +77,9 @@ class TransformerDecoder(nn.Module):
         empty = self.empty_cache(like.new_empty(like.size(0), heads, 0, width // heads))
         return Cache((empty,) * len(self.layers))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
-                ) -> tuple[Tensor, Cache | None]:
+    def forward(
+        self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
+    ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target.
 
         Args:
@@ -87,13 +95,18 @@ class TransformerDecoder(nn.Module):
         x, cache = self.through_layers(x, visible, memory, cache)
         return self.norm(x), cache
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
-                       ) -> tuple[Tensor, Cache | None]:
+    def through_layers(
+        self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
+    ) -> tuple[Tensor, Cache | None]:
         """`forward` without the last norm."""
         caches = []
         for number, layer in enumerate(self.layers):
-            x, past = layer(x, visible, cache=cache.layers[number] if cache is not None else None,
-                            memory=memory.layers[number] if memory is not None else None,
-                            memory_visible=memory.visible if memory is not None else None)
+            x, past = layer(
+                x,
+                visible,
+                cache=cache.layers[number] if cache is not None else None,
+                memory=memory.layers[number] if memory is not None else None,
+                memory_visible=memory.visible if memory is not None else None,
+            )
             caches.append(past)
         return x, Cache(tuple(caches)) if cache is not None else None

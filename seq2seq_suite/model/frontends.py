@@ -24,8 +24,14 @@ class Tokens(nn.Module):
     Source: Vaswani et al. 2017, sections 3.4 and 3.5; for segments Devlin et al. 2019, section 3.
     """
 
-    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, *, positions: nn.Module, dropout_rate: float,
-                 segments: nn.Module | None = None):
+    def __init__(
+        self,
+        embedding: nn.Embedding | FactorisedEmbedding,
+        *,
+        positions: nn.Module,
+        dropout_rate: float,
+        segments: nn.Module | None = None,
+    ):
         super().__init__()
         self.segments = segments
         self.embedding = embedding
@@ -62,8 +68,15 @@ class Words(nn.Module):
     character_width = 64
     unknown_probability: Tensor
 
-    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, num_characters: int, *, positions: nn.Module,
-                 dropout_rate: float, unknown_probability: Tensor):
+    def __init__(
+        self,
+        embedding: nn.Embedding | FactorisedEmbedding,
+        num_characters: int,
+        *,
+        positions: nn.Module,
+        dropout_rate: float,
+        unknown_probability: Tensor,
+    ):
         super().__init__()
         width = embedding.embedding_dim
         self.word_embedding = embedding

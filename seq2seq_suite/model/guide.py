@@ -82,8 +82,9 @@ class GuidedSeq2Seq(Seq2Seq):
         memory = super().prepare(states)
         return GuidedMemory(memory.cross, memory.states, guide)
 
-    def embed(self, symbols: Tensor, memory: GuidedMemory, *, offset: int | Tensor = 0, focus: Tensor, context: Tensor
-              ) -> Tensor:
+    def embed(
+        self, symbols: Tensor, memory: GuidedMemory, *, offset: int | Tensor = 0, focus: Tensor, context: Tensor
+    ) -> Tensor:
         """See `Seq2Seq.embed`; `focus` (N,T,K) and `context` (N,T,M) are the state before each symbol to come."""
         x = self.with_positions(symbols, memory, offset)
         return self.dropout(self.guide(x, memory.guide, focus, context))

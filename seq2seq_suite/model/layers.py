@@ -65,9 +65,15 @@ class TransformerLayer(nn.Module):
         self.feed_forward, self.feed_forward_norm = shape.feed_forward(shape), shape.norm(width)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, x: Tensor, visible: Tensor | None, *, cache: KeysValues | None = None,
-                memory: KeysValues | None = None, memory_visible: Tensor | None = None
-                ) -> tuple[Tensor, KeysValues | None]:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor | None,
+        *,
+        cache: KeysValues | None = None,
+        memory: KeysValues | None = None,
+        memory_visible: Tensor | None = None,
+    ) -> tuple[Tensor, KeysValues | None]:
         """One layer.
 
         Args:
@@ -98,9 +104,15 @@ class PostNormLayer(TransformerLayer):
 
     ends_in_norm = False
 
-    def forward(self, x: Tensor, visible: Tensor | None, *, cache: KeysValues | None = None,
-                memory: KeysValues | None = None, memory_visible: Tensor | None = None
-                ) -> tuple[Tensor, KeysValues | None]:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor | None,
+        *,
+        cache: KeysValues | None = None,
+        memory: KeysValues | None = None,
+        memory_visible: Tensor | None = None,
+    ) -> tuple[Tensor, KeysValues | None]:
         """See `TransformerLayer.forward`."""
         y, cache = self.attention(x, visible, cache)
         x = self.attention_norm(x + self.dropout(y))

@@ -16,6 +16,7 @@ class ModuleDict(nn.ModuleDict, Generic[Part]):
     """PyTorch's, of modules of one class."""
 
     if TYPE_CHECKING:
+
         def __init__(self, modules: Mapping[str, Part] | None = None) -> None: ...
 
         def __getitem__(self, key: str) -> Part: ...

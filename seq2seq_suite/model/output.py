@@ -16,8 +16,9 @@ from seq2seq_suite.common.types import UNLIKELY
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 
-def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
-                  ) -> Tensor:
+def cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+) -> Tensor:
     """-(1 - e) log p(y) - e / V sum_v log p(v) with p = softmax(h W^T + b), summed, in float32.
 
     Args:
@@ -86,8 +87,9 @@ class OutputLayer(nn.Module):
         """`cross_entropy` of this layer's symbols."""
         return self.sum_cross_entropy(self.narrow(hidden), self.weight, self.bias, targets, label_smoothing)
 
-    def gather_log_probs(self, hidden: Tensor, symbols: Tensor, *, never: Sequence[int] = ()
-                         ) -> tuple[Tensor, Tensor, Tensor]:
+    def gather_log_probs(
+        self, hidden: Tensor, symbols: Tensor, *, never: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """`gather_log_probs` of this layer's symbols; the logits of those in `never` are `UNLIKELY`."""
         bias = self.bias
         if never:

@@ -36,8 +36,11 @@ class ConvolutionalStem(nn.Module):
             wider = min(channels * 2**step, width)
             wider -= wider % _GROUPS
             for before, distance in ((narrow, 2), (wider, 1)):
-                layers += [nn.Conv2d(before, wider, 3, stride=distance, padding=1, bias=False),
-                           nn.GroupNorm(_GROUPS, wider), nn.ReLU()]
+                layers += [
+                    nn.Conv2d(before, wider, 3, stride=distance, padding=1, bias=False),
+                    nn.GroupNorm(_GROUPS, wider),
+                    nn.ReLU(),
+                ]
             narrow = wider
         self.stem = nn.Sequential(*layers)
         self.project = nn.Linear(narrow, width)

@@ -86,15 +86,17 @@ def smoothed_cross_entropy(log_probabilities: Tensor, targets: Tensor, label_smo
 class WholeLogits(Seq2Seq):
     """A model whose losses need all logits together, because something is added to those of the output layer."""
 
-    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor,
-                      label_smoothing: float = 0.0) -> Tensor:
+    def cross_entropy(
+        self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor, label_smoothing: float = 0.0
+    ) -> Tensor:
         """See `Seq2Seq.cross_entropy`."""
         targets = targets.flatten().index_select(0, asked)
         logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
 
-    def gather_log_probs(self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *,
-                         never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+    def gather_log_probs(
+        self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *, never: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """See `Seq2Seq.gather_log_probs`."""
         logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked).float()
         for symbol in never:

@@ -23,8 +23,9 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 def waves(positions: Tensor, width: int) -> Tensor:
     """The same for any positions (...), also fractional ones -> (...,width) float32."""
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)
-                          * (-math.log(10_000.0) / width))
+    frequency = torch.exp(
+        torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) * (-math.log(10_000.0) / width)
+    )
     angle = positions.float().unsqueeze(-1) * frequency
     table = angle.new_empty(*positions.shape, width)
     table[..., 0::2] = torch.sin(angle)

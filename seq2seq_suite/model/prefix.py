@@ -49,8 +49,9 @@ class PrefixSeq2Seq(Seq2Seq):
         offset = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
         return super().with_positions(symbols, memory, offset)
 
-    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
-               ) -> tuple[Tensor, Cache | None]:
+    def decode(
+        self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
+    ) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target, which sees the source and the `visible` target positions."""
         cache = _past(memory) if cache is None else cache
         return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache)

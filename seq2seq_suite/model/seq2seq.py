@@ -46,10 +46,17 @@ class Seq2Seq(nn.Module):
 
     reads: ClassVar[tuple[str, ...]] = ()  # what `embed` asks to know of the task's automaton: see `Constraint`
 
-    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None,
-                 decoder: TransformerDecoder | RecurrentDecoder, *,
-                 positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
-                 dropout_rate: float):
+    def __init__(
+        self,
+        frontend: nn.Module | None,
+        encoder: nn.Module | None,
+        decoder: TransformerDecoder | RecurrentDecoder,
+        *,
+        positions: nn.Module,
+        embedding: nn.Embedding | FactorisedEmbedding,
+        output: OutputLayer,
+        dropout_rate: float,
+    ):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -125,8 +132,9 @@ class Seq2Seq(nn.Module):
         """The decoder's input (N,T,D) from vectors (N,T,D) instead of symbols, with positions."""
         return self.dropout(self.positions(vectors))
 
-    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
-               ) -> tuple[Tensor, Cache | None]:
+    def decode(
+        self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None
+    ) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
         return self.decoder(x, visible, memory.cross, cache)
 
@@ -134,8 +142,9 @@ class Seq2Seq(nn.Module):
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
         return self.output(hidden)
 
-    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor,
-                      label_smoothing: float = 0.0) -> Tensor:
+    def cross_entropy(
+        self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor, label_smoothing: float = 0.0
+    ) -> Tensor:
         """Summed cross-entropy with smoothed labels, in float32.
 
         Args:
@@ -148,7 +157,8 @@ class Seq2Seq(nn.Module):
         hidden, targets = hidden.flatten(0, 1).index_select(0, asked), targets.flatten().index_select(0, asked)
         return self.output.cross_entropy(hidden, targets, label_smoothing)
 
-    def gather_log_probs(self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *,
-                         never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+    def gather_log_probs(
+        self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *, never: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """`gather_log_probs` of `output` for symbols (P,K) at the places `asked` (P,) of hidden states (N,T,D)."""
         return self.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, asked), symbols, never=never)

@@ -33,17 +33,43 @@ from seq2seq_suite.options.section import (
 
 # Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` is in between.
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 128, "feed_forward_width": 256, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
-             "dropout": 0.1},
-    "small": {"width": 256, "feed_forward_width": 1024, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
-              "dropout": 0.1},
-    "base": {"width": 512, "feed_forward_width": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6,
-             "dropout": 0.1},
-    "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
-            "dropout": 0.3},
+    "tiny": {
+        "width": 128,
+        "feed_forward_width": 256,
+        "num_heads": 4,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "dropout": 0.1,
+    },
+    "small": {
+        "width": 256,
+        "feed_forward_width": 1024,
+        "num_heads": 4,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "dropout": 0.1,
+    },
+    "base": {
+        "width": 512,
+        "feed_forward_width": 2048,
+        "num_heads": 8,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.1,
+    },
+    "big": {
+        "width": 1024,
+        "feed_forward_width": 4096,
+        "num_heads": 16,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.3,
+    },
 }
-SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
-          for size in ("tiny", "base")}  # the autoregressive baseline of parallel decoders
+SIZES |= {
+    f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
+    for size in ("tiny", "base")
+}  # the autoregressive baseline of parallel decoders
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
@@ -112,51 +138,92 @@ class Backbone(Section):
     def _is_possible(self) -> Backbone:
         attention, network = 4 * self.width**2, 2 * self.width * self.feed_forward_width * max(1, self.experts)
         kernels = self.encoder_layers * self.encoder_kernel + self.decoder_layers * self.decoder_kernel
-        found = (self.encoder_layers * (attention + network) + self.decoder_layers * (2 * attention + network)
-                 + self.width * (kernels + self.max_positions))
+        found = (
+            self.encoder_layers * (attention + network)
+            + self.decoder_layers * (2 * attention + network)
+            + self.width * (kernels + self.max_positions)
+        )
         recurrent, additive = self.decoder == "rnn", self.attention_score == "additive"
         own = {key: getattr(self, key) for key in TABLES}
         no_layers = recurrent and self.encoder != "self_attention"
         have_none = f"backbone.encoder {self.encoder} and backbone.decoder rnn have none"
         refuse_if(
-            (found > MOST_PARAMETERS,
-             f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
-             f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers {self.decoder_layers}, "
-             f"backbone.experts {self.experts} and backbone.max_positions {self.max_positions:,} make {found:.1e} "
-             "parameters, too many for any memory"),
-            (self.width % self.num_heads,
-             f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}"),
-            (row_of(POSITIONS, self.positions).even_heads and self.width // self.num_heads % 2,
-             f"backbone.positions {self.positions} needs an even backbone.width / backbone.num_heads"),
-            *((getattr(self, refusal.key) in refusal.values,
-               f"backbone.{key} {name} does not go with backbone.{refusal.key} {getattr(self, refusal.key)}, for it "
-               f"{refusal.why}: set {refusal.remedy}")
-              for key, name in own.items() for refusal in row_of(TABLES[key], name).refuses),
-            *((not is_code(own.get(key, "")), f"backbone.parameters.{key} are arguments of a class of yours, but "
-               f"backbone.{key} names none: set it to FILE.py:NAME") for key in self.parameters),
-            (self.experts and self.experts_per_token >= self.experts,
-             f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
-             f"{self.experts_per_token}: set a larger backbone.experts, or backbone.experts=0 for one network"),
-            (self.experts and no_layers,
-             f"backbone.experts are in Transformer layers, of which {have_none}: set backbone.experts=0"),
-            (self.embedding_width >= self.width,
-             f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to 0 "
-             "for vectors as wide as the model"),
-            (additive and no_layers,
-             f"backbone.attention_score additive changes Transformer layers, of which {have_none} (decoder rnn is "
-             "additive already): set backbone.attention_score=dot"),
-            (self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations),
-             "backbone.encoder conv needs backbone.encoder_kernel, such as 3, and backbone.encoder_dilations, such as "
-             "[1]"),
-            (self.encoder == "rnn" and (self.encoder_kernel or self.width % 2),
-             "backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0"),
-            (self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1),
-             "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer and "
-             "backbone.decoder_steps=1"),
-            (self.encoder != "self_attention" and self.encoder_steps > 1,
-             "backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone"),
-            (recurrent and self.decoder_steps > 1,
-             "backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone"),
-            *((kernel and kernel % 2 == 0, f"backbone.{name} {kernel} is even, but must be odd") for name, kernel in
-              (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel))))
+            (
+                found > MOST_PARAMETERS,
+                f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
+                f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers {self.decoder_layers}, "
+                f"backbone.experts {self.experts} and backbone.max_positions {self.max_positions:,} make {found:.1e} "
+                "parameters, too many for any memory",
+            ),
+            (
+                self.width % self.num_heads,
+                f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}",
+            ),
+            (
+                row_of(POSITIONS, self.positions).even_heads and self.width // self.num_heads % 2,
+                f"backbone.positions {self.positions} needs an even backbone.width / backbone.num_heads",
+            ),
+            *(
+                (
+                    getattr(self, refusal.key) in refusal.values,
+                    f"backbone.{key} {name} does not go with backbone.{refusal.key} {getattr(self, refusal.key)}, for "
+                    f"it {refusal.why}: set {refusal.remedy}",
+                )
+                for key, name in own.items()
+                for refusal in row_of(TABLES[key], name).refuses
+            ),
+            *(
+                (
+                    not is_code(own.get(key, "")),
+                    f"backbone.parameters.{key} are arguments of a class of yours, but "
+                    f"backbone.{key} names none: set it to FILE.py:NAME",
+                )
+                for key in self.parameters
+            ),
+            (
+                self.experts and self.experts_per_token >= self.experts,
+                f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
+                f"{self.experts_per_token}: set a larger backbone.experts, or backbone.experts=0 for one network",
+            ),
+            (
+                self.experts and no_layers,
+                f"backbone.experts are in Transformer layers, of which {have_none}: set backbone.experts=0",
+            ),
+            (
+                self.embedding_width >= self.width,
+                f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to "
+                "0 for vectors as wide as the model",
+            ),
+            (
+                additive and no_layers,
+                f"backbone.attention_score additive changes Transformer layers, of which {have_none} (decoder rnn is "
+                "additive already): set backbone.attention_score=dot",
+            ),
+            (
+                self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations),
+                "backbone.encoder conv needs backbone.encoder_kernel, such as 3, and backbone.encoder_dilations, such "
+                "as [1]",
+            ),
+            (
+                self.encoder == "rnn" and (self.encoder_kernel or self.width % 2),
+                "backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0",
+            ),
+            (
+                self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1),
+                "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer and "
+                "backbone.decoder_steps=1",
+            ),
+            (
+                self.encoder != "self_attention" and self.encoder_steps > 1,
+                "backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone",
+            ),
+            (
+                recurrent and self.decoder_steps > 1,
+                "backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone",
+            ),
+            *(
+                (kernel and kernel % 2 == 0, f"backbone.{name} {kernel} is even, but must be odd")
+                for name, kernel in (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel))
+            ),
+        )
         return self

@@ -14,9 +14,15 @@ Logits = Annotated[float, Field(ge=0.0, le=LARGEST)]
 _SENTENCES = ("trees", "tags", "translations", "speech", "semantic_roles")
 _WITH_WORDS = (*_SENTENCES, "topics", "questions", "stories", "summaries")
 KNOBS = {  # knob -> the views that it changes
-    "words": _WITH_WORDS, "cognates": _WITH_WORDS, "ambiguity": ("translations",), "ambiguity_skew": ("translations",),
-    "ambiguity_scope": ("translations",), "ambiguity_named": ("translations",), "attachment": _SENTENCES,
-    "disagreement": ("topics",)}
+    "words": _WITH_WORDS,
+    "cognates": _WITH_WORDS,
+    "ambiguity": ("translations",),
+    "ambiguity_skew": ("translations",),
+    "ambiguity_scope": ("translations",),
+    "ambiguity_named": ("translations",),
+    "attachment": _SENTENCES,
+    "disagreement": ("topics",),
+}
 
 
 class Miniworld(Section):
@@ -35,8 +41,12 @@ class Miniworld(Section):
 
     @model_validator(mode="after")
     def _shares_are_enough(self) -> Miniworld:
-        refuse_if((len(self.ambiguity_skew) < self.ambiguity or not all(self.ambiguity_skew[:self.ambiguity]),
-                   f"miniworld.ambiguity {self.ambiguity} needs as many shares above 0 in miniworld.ambiguity_skew"))
+        refuse_if(
+            (
+                len(self.ambiguity_skew) < self.ambiguity or not all(self.ambiguity_skew[: self.ambiguity]),
+                f"miniworld.ambiguity {self.ambiguity} needs as many shares above 0 in miniworld.ambiguity_skew",
+            )
+        )
         return self
 
     def knobs(self) -> dict[str, Any] | None:

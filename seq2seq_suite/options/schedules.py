@@ -34,4 +34,8 @@ def constant(options: Training, update: int, fraction: float) -> float:
 # The list of all; each is called with the section `training`, the updates done, and the share of the run that is done,
 # in [0, 1].
 SCHEDULES: dict[str, Callable[[Training, int, float], float]] = {
-    "inverse_sqrt": inverse_sqrt, "cosine": cosine, "power": power, "constant": constant}
+    "inverse_sqrt": inverse_sqrt,
+    "cosine": cosine,
+    "power": power,
+    "constant": constant,
+}

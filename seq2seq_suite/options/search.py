@@ -69,14 +69,24 @@ class Search(Section):
     def _processors_are_there(self) -> Search:
         self._code = tuple(load_code(one, key="search.processors") for one in self.processors)
         names = [one.rpartition(":")[2] for one in self.processors]
-        refuse_if(*((name not in names, f"search.processor_options.{truncate(name)}: search.processors names no "
-                     f"{truncate(name)}: choose from {', '.join(names)}") for name in self.processor_options))
+        refuse_if(
+            *(
+                (
+                    name not in names,
+                    f"search.processor_options.{truncate(name)}: search.processors names no "
+                    f"{truncate(name)}: choose from {', '.join(names)}",
+                )
+                for name in self.processor_options
+            )
+        )
         return self
 
     def own_processors(self) -> list[Callable[..., Tensor]]:
         """The processors of the user's own, made anew."""
-        return [_checked(name, code, self.processor_options.get(name.rpartition(":")[2], {}))
-                for name, code in zip(self.processors, self._code, strict=True)]
+        return [
+            _checked(name, code, self.processor_options.get(name.rpartition(":")[2], {}))
+            for name, code in zip(self.processors, self._code, strict=True)
+        ]
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:
@@ -107,8 +117,13 @@ def _checked(name: str, code: Callable[..., Any], options: Mapping[str, Any]) ->
 
     A row to which it leaves no symbol stays as it was.
     """
-    block = partial(blaming, name, key="search.processors", expected="a function of logits (N,V), Rows and its "
-                    "search.processor_options, or a class of the latter, that gives logits (N,V)")
+    block = partial(
+        blaming,
+        name,
+        key="search.processors",
+        expected="a function of logits (N,V), Rows and its "
+        "search.processor_options, or a class of the latter, that gives logits (N,V)",
+    )
     with block():
         process = code(**options) if isinstance(code, type) else partial(code, **options)
 

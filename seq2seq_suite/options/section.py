@@ -54,8 +54,9 @@ def _or_code(given: Any, choose: ValidatorFunctionWrapHandler) -> Any:
 def name_or_code(table: Iterable[str]) -> Any:
     """The type of a key that takes a name of a table, or FILE.py:NAME."""
     schema = {"anyOf": [{"enum": [*table]}, {"type": "string", "pattern": r"\.py:\w+$"}]}
-    return Annotated[Literal[tuple(table)], WrapValidator(_or_code), PlainSerializer(str, return_type=str),
-                     WithJsonSchema(schema)]
+    return Annotated[
+        Literal[tuple(table)], WrapValidator(_or_code), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
+    ]
 
 
 class Section(BaseModel):

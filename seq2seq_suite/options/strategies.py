@@ -41,8 +41,9 @@ class Need:
     remedy: str
 
 
-NO_WINDOW = Need("backbone.decoder_kernel", (0).__eq__, "sees no symbols on both sides for a window",
-                 "backbone.decoder_kernel=0")
+NO_WINDOW = Need(
+    "backbone.decoder_kernel", (0).__eq__, "sees no symbols on both sides for a window", "backbone.decoder_kernel=0"
+)
 IN_PARALLEL = (
     Need("backbone.decoder", "transformer".__eq__, "predicts all symbols in parallel", "backbone.decoder=transformer"),
     Need("backbone.encoder", "none".__ne__, "predicts over an encoder's positions", "backbone.encoder=self_attention"),
@@ -108,8 +109,10 @@ class WithSource(WithTranscript):
     def check(self, config: Any) -> None:
         """Only a decoder that reads the source's symbols can predict them."""
         if self.language_weight and (config.backbone.encoder != "none" or not config.options.reads_symbols):
-            raise ValueError("strategy.language_weight predicts the source's symbols, for which backbone.encoder must "
-                             "be none and the source words or pieces, not sound, pictures or whole sentences")
+            raise ValueError(
+                "strategy.language_weight predicts the source's symbols, for which backbone.encoder must "
+                "be none and the source words or pieces, not sound, pictures or whole sentences"
+            )
 
 
 class AutoregressiveOptions(WithSource):
@@ -183,8 +186,10 @@ class CutAtEndOptions(ParallelOptions):
 
     def more_room(self, sources: Tensor, needed: Tensor) -> str:
         """Either key."""
-        return f"{super().more_room(sources, needed - self.extra)}, or strategy.extra by " \
-               f"{int((needed - self.room(sources)).max())}"
+        return (
+            f"{super().more_room(sources, needed - self.extra)}, or strategy.extra by "
+            f"{int((needed - self.room(sources)).max())}"
+        )
 
 
 class AgreementOptions(ParallelOptions):
@@ -231,14 +236,30 @@ class BlocksOptions(WithSource):
 
     needs: ClassVar[tuple[Need, ...]] = (
         NO_WINDOW,
-        Need("backbone.decoder", "transformer".__eq__, "predicts the symbols of a block together",
-             "backbone.decoder=transformer"),
-        Need("backbone.positions", lambda kind: kind not in ("rotary", "alibi"), "reads two copies of the target side "
-             "by side, whose distances are not those of their symbols", "backbone.positions=sinusoidal"),
-        Need("backbone.decoder_steps", (1).__eq__, "reads two copies of the target side by side, of which each step "
-             "would number the columns", "backbone.decoder_steps=1"))
+        Need(
+            "backbone.decoder",
+            "transformer".__eq__,
+            "predicts the symbols of a block together",
+            "backbone.decoder=transformer",
+        ),
+        Need(
+            "backbone.positions",
+            lambda kind: kind not in ("rotary", "alibi"),
+            "reads two copies of the target side by side, whose distances are not those of their symbols",
+            "backbone.positions=sinusoidal",
+        ),
+        Need(
+            "backbone.decoder_steps",
+            (1).__eq__,
+            "reads two copies of the target side by side, of which each step would number the columns",
+            "backbone.decoder_steps=1",
+        ),
+    )
     of_places: ClassVar[dict[str, tuple[str, ...]]] = {  # of labels
-        "head": ("none",), "decision": ("best",), "order": ("frequency", "given")}
+        "head": ("none",),
+        "decision": ("best",),
+        "order": ("frequency", "given"),
+    }
     kind: Literal["blocks"] = "blocks"
     label_smoothing: Fraction = 0.1  # probability spread over all symbols
     block: Few = 4  # symbols of a block; 1 is left to right
@@ -254,14 +275,18 @@ class BlocksOptions(WithSource):
         if config.target == "labels":
             for key, allowed in self.of_places.items():
                 if (value := getattr(config.options, key)) not in allowed:
-                    raise ValueError(f"strategy.kind blocks gives each label a place, which multilabel.{key} {value} "
-                                     f"does not: set multilabel.{key}={allowed[0]}")
+                    raise ValueError(
+                        f"strategy.kind blocks gives each label a place, which multilabel.{key} {value} "
+                        f"does not: set multilabel.{key}={allowed[0]}"
+                    )
         most, options = max(self.block, *self.blocks, config.search.block), config.options
         read = options.source_positions(config) if config.backbone.encoder == "none" and options.numbered else 0
         needed = read + options.target_symbols(config) + 2 * most
         if needed > config.backbone.max_positions:
-            raise ValueError(f"blocks of {most} symbols need 2 * {most} positions more than the longest output, "
-                             f"{needed} in all, but backbone.max_positions is {config.backbone.max_positions}")
+            raise ValueError(
+                f"blocks of {most} symbols need 2 * {most} positions more than the longest output, "
+                f"{needed} in all, but backbone.max_positions is {config.backbone.max_positions}"
+            )
 
 
 class SlotsOptions(StrategyOptions):
@@ -277,5 +302,7 @@ class SlotsOptions(StrategyOptions):
         """There must be a slot for each object."""
         slots, most = math.prod(self.grid), getattr(config.options, "instances", 0)
         if slots < most * self.slots_per_object:
-            raise ValueError(f"strategy.grid has {slots} slots, fewer than detection.instances {most} times "
-                             f"strategy.slots_per_object {self.slots_per_object}")
+            raise ValueError(
+                f"strategy.grid has {slots} slots, fewer than detection.instances {most} times "
+                f"strategy.slots_per_object {self.slots_per_object}"
+            )

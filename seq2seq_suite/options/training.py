@@ -48,8 +48,9 @@ _ADAMW = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, section 5.3
 # The list of all. A new one is its file and its row.
 OPTIMIZERS = {
     "adamw": Optimizer("optimizer.adamw", _ADAMW),
-    "muon": Optimizer("muon.muon", {**_ADAMW, "momentum": 0.95, "factor": 3.0},
-                      without={"training.shard": "it needs whole matrices"}),
+    "muon": Optimizer(
+        "muon.muon", {**_ADAMW, "momentum": 0.95, "factor": 3.0}, without={"training.shard": "it needs whole matrices"}
+    ),
 }
 _OWN = Optimizer("optimizer.of_user", without={"training.shard": "code of your own may need whole matrices"})
 
@@ -102,8 +103,10 @@ class Training(Section):
         known = optimizer_of(self.optimizer).options
         for key in self.optimizer_options if not is_code(self.optimizer) else ():
             if key not in known:
-                raise ValueError(f"training.optimizer_options.{truncate(key)}: {self.optimizer} has no such option: "
-                                 f"choose from {', '.join(known)}")
+                raise ValueError(
+                    f"training.optimizer_options.{truncate(key)}: {self.optimizer} has no such option: "
+                    f"choose from {', '.join(known)}"
+                )
         return self
 
 

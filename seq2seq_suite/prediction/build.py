@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 
-def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
-                  ) -> Predictor:
+def build_predictor(
+    config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
+) -> Predictor:
     """A model with fresh weights for a task whose vocabularies are there, and how to decode with it.
 
     `like` are models that it shares weights with: see `build_model`.
@@ -42,11 +43,16 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         native.library()  # a machine without a compiler says so before anything takes long
     shape = task.shape()
     model = build_model(config.backbone, shape, like=like)
-    strategy = config.strategy_class(config.strategy, shape.target, config.backbone.width,
-                                     build_auxiliaries(config.backbone, config.strategy, shape, model))
+    strategy = config.strategy_class(
+        config.strategy,
+        shape.target,
+        config.backbone.width,
+        build_auxiliaries(config.backbone, config.strategy, shape, model),
+    )
     strategy.language = task.language()
-    learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight,
-                      norm_warmup=config.backbone.norm_warmup).to(device)
+    learner = Learner(
+        model, strategy, balance_weight=config.backbone.balance_weight, norm_warmup=config.backbone.norm_warmup
+    ).to(device)
     kernels.accelerate(learner, config.kernels, config.components)
     return Predictor(task, learner, config.search, device)
 
@@ -54,8 +60,9 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
 def build_auxiliaries(backbone: Backbone, strategy: StrategyOptions, shape: Shape, model: Seq2Seq) -> Auxiliaries:
     """What is learned beside the target: labels of the source, its transcript, and the source itself."""
     width, weights = backbone.width, strategy.auxiliary_weights
-    parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
-                              for kind, classes, weight in shape.target.source_labels]
+    parts: list[Auxiliary] = [
+        Labels(kind, nn.Linear(width, classes), weight) for kind, classes, weight in shape.target.source_labels
+    ]
     if shape.target.span_weight:
         parts.append(Spans("spans", SpanHead(width), shape.target.span_weight))
     if isinstance(shape.source, SoundShape) and weights.get("ctc"):
@@ -75,21 +82,28 @@ def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
     Raises:
         ConfigError: the requested device is not available.
     """
-    found = {"cuda": torch.cuda.is_available(), "cpu": True,
-             "mps": torch.backends.mps.is_available() and ranks.world == 1}
+    found = {
+        "cuda": torch.cuda.is_available(),
+        "cpu": True,
+        "mps": torch.backends.mps.is_available() and ranks.world == 1,
+    }
     if wanted == "auto":
         wanted = next(name for name in ("cuda", "mps", "cpu") if found[name])
     if not found[wanted]:
-        raise ConfigError(f"device: {wanted} is not available here",
-                          expected=f"one of {', '.join(name for name in found if found[name])}",
-                          remedy="use device=auto")
+        raise ConfigError(
+            f"device: {wanted} is not available here",
+            expected=f"one of {', '.join(name for name in found if found[name])}",
+            remedy="use device=auto",
+        )
     if wanted == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True  # products in float32 at several times the speed
     if wanted == "cuda" and ranks.world > 1:
         if ranks.local_rank >= torch.cuda.device_count():
-            raise ConfigError(f"device: process {ranks.local_rank + 1} of this machine finds "
-                              f"{torch.cuda.device_count()} GPUs", expected="a GPU for each process",
-                              remedy="start fewer with --nproc_per_node, or use device=cpu")
+            raise ConfigError(
+                f"device: process {ranks.local_rank + 1} of this machine finds {torch.cuda.device_count()} GPUs",
+                expected="a GPU for each process",
+                remedy="start fewer with --nproc_per_node, or use device=cpu",
+            )
         torch.cuda.set_device(ranks.local_rank)
         return torch.device("cuda", ranks.local_rank)
     return torch.device(wanted)
@@ -109,9 +123,11 @@ def compile_layers(learner: nn.Module, device: torch.device) -> None:
         ConfigError: the device is no GPU.
     """
     if device.type != "cuda":
-        raise ConfigError(f"training.compile true: the device is {device.type}",
-                          expected="device cuda; on a CPU compiled layers train at 0.72 times the speed of plain ones",
-                          remedy="leave training.compile at false")
+        raise ConfigError(
+            f"training.compile true: the device is {device.type}",
+            expected="device cuda; on a CPU compiled layers train at 0.72 times the speed of plain ones",
+            remedy="leave training.compile at false",
+        )
     for layer in learner.modules():
         if isinstance(layer, TransformerLayer):
             torch_private.compile_shapes(layer)

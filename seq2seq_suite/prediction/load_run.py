@@ -82,9 +82,12 @@ def open_run(directory: Path, overrides: list[str]) -> LoadedRun:
     """
     config = config_of(directory, overrides)
     if config.task == "multitask":
-        raise ConfigError("a joint run has several tasks", file=str(directory),
-                          expected=f"one of them: {', '.join(config.tasks)}",
-                          remedy=f"--task NAME, or the directory {task_directory(directory, 'NAME')}")
+        raise ConfigError(
+            "a joint run has several tasks",
+            file=str(directory),
+            expected=f"one of them: {', '.join(config.tasks)}",
+            remedy=f"--task NAME, or the directory {task_directory(directory, 'NAME')}",
+        )
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
@@ -111,13 +114,19 @@ def open_together(directories: Sequence[Path], overrides: list[str]) -> LoadedRu
         if run.config.task != first.config.task:
             raise refusal(f"its task is {run.config.task}", expected=f"task {first.config.task}, the first run's")
         if type(run.predictor.learner.strategy) is not Assisted:
-            raise refusal(f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
-                          expected="runs that write from left to right, and no language model")
+            raise refusal(
+                f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
+                expected="runs that write from left to right, and no language model",
+            )
         if _files(directory / "vocabulary") != _files(directories[0] / "vocabulary"):
             raise refusal(f"its vocabulary differs from that of {directories[0]}", expected="the same symbols")
         if run.config.search.ctc_weight:
-            raise ConfigError(f"an ensemble with search.ctc_weight {run.config.search.ctc_weight:g}",
-                              file=str(directory), expected="the decoders alone", remedy="add search.ctc_weight=0")
+            raise ConfigError(
+                f"an ensemble with search.ctc_weight {run.config.search.ctc_weight:g}",
+                file=str(directory),
+                expected="the decoders alone",
+                remedy="add search.ctc_weight=0",
+            )
     together = cast("Seq2Seq", Ensemble([run.predictor.model for run in opened]))  # it has what searches call
     learner = Learner(together, first.predictor.learner.strategy).eval()
     return replace(first, predictor=replace(first.predictor, learner=learner))
@@ -141,8 +150,12 @@ def config_of(directory: Path, overrides: list[str]) -> Config:
 def parse_config(directory: Path) -> dict[str, Any]:
     """A run's `config.yaml` as plain data; raises DataError if the directory is no run, or has another format."""
     if not (directory / CONFIG).is_file():
-        raise DataError(f"not a run directory: it has no {CONFIG}", file=str(directory),
-                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
+        raise DataError(
+            f"not a run directory: it has no {CONFIG}",
+            file=str(directory),
+            expected="a directory that `run` wrote",
+            remedy="name it as in `evaluate runs/parsing`",
+        )
     return config_file.parse(directory / CONFIG, of_run=True)
 
 
@@ -157,9 +170,14 @@ def choose_task(directory: Path, name: str | None) -> Path:
     found = task_directories(directory)
     if task_directory(directory, name) not in found:
         there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
-        raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
-                        remedy="choose another" if found else "finish the run, with `run ... --resume` if it was "
-                        "stopped; for a run of one task remove --task")
+        raise DataError(
+            f"there is no task '{name}' in this run",
+            file=str(directory),
+            expected=there,
+            remedy="choose another"
+            if found
+            else "finish the run, with `run ... --resume` if it was stopped; for a run of one task remove --task",
+        )
     return task_directory(directory, name)
 
 
@@ -183,8 +201,12 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
         if rescores and theirs.in_parallel:
             raise refusal(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected)
         if not rescores and theirs.in_parallel and config.search.compile:
-            raise ConfigError("search.compile has no effect", expected="a drafter that writes left to right",
-                              file=str(other), remedy="remove it, or draft with another run")
+            raise ConfigError(
+                "search.compile has no effect",
+                expected="a drafter that writes left to right",
+                file=str(other),
+                remedy="remove it, or draft with another run",
+            )
         weights.best(other)
         task = open_task(theirs.task, theirs)
         task.load(other / "vocabulary")

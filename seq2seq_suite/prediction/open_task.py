@@ -18,7 +18,12 @@ def open_task(name: str, config: Config | None = None) -> Task:
     sections = (getattr(config, section) for section in config.own_sections)
     # Those tasks alone that are to see the rich world: tasks of users need not know of it.
     world = {"world": config.miniworld} if config.miniworld.world == "rich" else {}
-    task = find_task(name)(*sections, data=config.data, seed=config.seed, **world,
-                           pieces_from=config.init_from if "frontend" in config.init_parts else "")
+    task = find_task(name)(
+        *sections,
+        data=config.data,
+        seed=config.seed,
+        **world,
+        pieces_from=config.init_from if "frontend" in config.init_parts else "",
+    )
     task.metrics = tuple(map(find_metric, config.metrics))
     return task

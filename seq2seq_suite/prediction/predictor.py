@@ -73,8 +73,9 @@ class Predictor:
         """The task's automaton; a guided model needs it even if the search may break its rules."""
         return self.task.constraint() if self.options.constraint or self.model.reads else None
 
-    def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
-                   ) -> list[list[Hypothesis]]:
+    def hypotheses(
+        self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
         self.check_least(encoded)
         constraint = self.constraint()
@@ -104,15 +105,22 @@ class Predictor:
 
     def predictions(self, examples: Sequence[Example], hypotheses: Sequence[list[Hypothesis]]) -> list[Any | None]:
         """The best prediction of each example; None where it is malformed."""
-        return [self.task.read_hypothesis(found[0], example) if found else None
-                for found, example in zip(hypotheses, examples, strict=True)]
+        return [
+            self.task.read_hypothesis(found[0], example) if found else None
+            for found, example in zip(hypotheses, examples, strict=True)
+        ]
 
-    def score(self, examples: Sequence[Example], encoded: Sequence[Encoded], *,
-              between: Callable[[], None] = lambda: None) -> tuple[Score, list[Any | None]]:
+    def score(
+        self, examples: Sequence[Example], encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
+    ) -> tuple[Score, list[Any | None]]:
         """The task's metrics over the examples, and the predictions."""
         predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
-        return with_metrics(self.task, self.task.score_examples(predictions, examples), predictions,
-                            [example.reference for example in examples]), predictions
+        return with_metrics(
+            self.task,
+            self.task.score_examples(predictions, examples),
+            predictions,
+            [example.reference for example in examples],
+        ), predictions
 
     def losses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None) -> dict[str, float]:
         """The mean losses over the examples, named as in training, without dropout.
@@ -137,10 +145,11 @@ class Predictor:
             shortest = encoded[int(lengths(encoded)[0].argmin())]
             most = int(self.limits(collate([shortest], self.task.name))[0]) - 1
             if least > most:
-                raise ConfigError(f"search.min_length {least}, but the output of the shortest source may have {most} "
-                                  "symbols", expected="search.max_length_factor * length of the source + "
-                                  "search.max_length_extra above it", remedy="lower search.min_length, or raise "
-                                  "search.max_length_extra")
+                raise ConfigError(
+                    f"search.min_length {least}, but the output of the shortest source may have {most} symbols",
+                    expected="search.max_length_factor * length of the source + search.max_length_extra above it",
+                    remedy="lower search.min_length, or raise search.max_length_extra",
+                )
 
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
@@ -155,7 +164,12 @@ def defined_means(losses: Mapping[str, float]) -> dict[str, float]:
     >>> defined_means({"ctc_target": 0.0, "too_long": 1.0, "ctc": 2.0}), defined_means({"paths": 3.0, "too_long": 0.5})
     ({'ctc_target': nan, 'too_long': 1.0, 'ctc': 2.0}, {'paths': 3.0, 'too_long': 0.5})
     """
-    lost = {task for task, _, name in (one.rpartition("/") for one in losses)
-            if name == "too_long" and losses[f"{task}/{name}" if task else name] > 1.0 - 1e-6}
-    return {name: math.nan if name.rpartition("/")[0] in lost and name.rpartition("/")[2] in _OF_TARGETS else mean
-            for name, mean in losses.items()}
+    lost = {
+        task
+        for task, _, name in (one.rpartition("/") for one in losses)
+        if name == "too_long" and losses[f"{task}/{name}" if task else name] > 1.0 - 1e-6
+    }
+    return {
+        name: math.nan if name.rpartition("/")[0] in lost and name.rpartition("/")[2] in _OF_TARGETS else mean
+        for name, mean in losses.items()
+    }

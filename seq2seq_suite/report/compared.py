@@ -20,8 +20,13 @@ from seq2seq_suite.terminal.tables import NONE, chance, span
 MOST_LINES = 6  # runs in one chart of lines
 MOST_COLUMNS = 12  # runs side by side in a table
 _MOST_EXAMPLES, _MOST_OUTPUTS, _ROOM = 6, 4, 1_500_000  # of a task; of an example; characters of JSON for all
-_PARTS = {"encoder": "encoder", "decoder": "decoder", "frontend": "front-end", "embedding": "embeddings",
-          "output": "output"}
+_PARTS = {
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "frontend": "front-end",
+    "embedding": "embeddings",
+    "output": "output",
+}
 
 
 def figures(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
@@ -34,12 +39,27 @@ def figures(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Seq
         first, *others = compared[task]
         behind = {name for name in others if is_apart(tested.get(frozenset((first, name))))}
         level = {name for name in others if frozenset((first, name)) in tested} - behind | {first}
-        found.append({
-            "kind": "dots", "flat": True, "figures": True, "title": task.replace("_", " "), "x": "run",
-            "y": metric_name(some[0]["metric"]), "least": float(some[0].get("higher_is_better", True)),
-            "bold": sorted({row["run"] for name in level if behind for row in compared[task][name]}),
-            "series": [{"name": "", "role": "s1", "points": [
-                [row["run"], *(_known(row[key]) for key in ("figure", "low", "high"))] for row in some]}]})
+        found.append(
+            {
+                "kind": "dots",
+                "flat": True,
+                "figures": True,
+                "title": task.replace("_", " "),
+                "x": "run",
+                "y": metric_name(some[0]["metric"]),
+                "least": float(some[0].get("higher_is_better", True)),
+                "bold": sorted({row["run"] for name in level if behind for row in compared[task][name]}),
+                "series": [
+                    {
+                        "name": "",
+                        "role": "s1",
+                        "points": [
+                            [row["run"], *(_known(row[key]) for key in ("figure", "low", "high"))] for row in some
+                        ],
+                    }
+                ],
+            }
+        )
     return found
 
 
@@ -47,12 +67,28 @@ def curves(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The primary metric on validation of each task's best runs, over the course of their training."""
     found = []
     for task, some in by_task(rows).items():
-        series = [{"name": row["run"], "points": curve(_metrics(row), "validation", key)}
-                  for row in some[:MOST_LINES]
-                  for key in [next((key for key in (row["metric"], f"{Path(row['directory']).name}/{row['metric']}")
-                                    if curve(_metrics(row), "validation", key)), row["metric"])]]
-        found.append({"task": task, "metric": metric_name(some[0]["metric"]), "left_out": len(some[MOST_LINES:]),
-                      "series": [one for one in series if one["points"]]})
+        series = [
+            {"name": row["run"], "points": curve(_metrics(row), "validation", key)}
+            for row in some[:MOST_LINES]
+            for key in [
+                next(
+                    (
+                        key
+                        for key in (row["metric"], f"{Path(row['directory']).name}/{row['metric']}")
+                        if curve(_metrics(row), "validation", key)
+                    ),
+                    row["metric"],
+                )
+            ]
+        ]
+        found.append(
+            {
+                "task": task,
+                "metric": metric_name(some[0]["metric"]),
+                "left_out": len(some[MOST_LINES:]),
+                "series": [one for one in series if one["points"]],
+            }
+        )
     return found
 
 
@@ -61,14 +97,35 @@ def times(rows: Sequence[Row]) -> list[dict[str, Any]]:
     found = []
     for task, some in by_task(rows).items():
         timed = [row for row in some if row["latency_ms"] == row["latency_ms"]]
-        series = [{"name": row["run"], "points": [[row["latency_ms"], row["figure"], _known(row["low"]),
-                                                   _known(row["high"])]]} for row in timed]
+        series = [
+            {
+                "name": row["run"],
+                "points": [[row["latency_ms"], row["figure"], _known(row["low"]), _known(row["high"])]],
+            }
+            for row in timed
+        ]
         rates = [[row["run"], row["sentences_per_second"]] for row in timed]
-        found.append({"task": task, "untimed": len(some) - len(timed),
-                      "quality": {"kind": "scatter", "x": "milliseconds for one input ↓", "logX": True,
-                                  "y": metric_name(some[0]["metric"]), "series": series, "title": ""},
-                      "rate": {"kind": "bars", "title": "Outputs a second, in batches of 64", "x": "run", "y": "",
-                               "series": [{"name": "", "role": "s5", "points": rates}]}})
+        found.append(
+            {
+                "task": task,
+                "untimed": len(some) - len(timed),
+                "quality": {
+                    "kind": "scatter",
+                    "x": "milliseconds for one input ↓",
+                    "logX": True,
+                    "y": metric_name(some[0]["metric"]),
+                    "series": series,
+                    "title": "",
+                },
+                "rate": {
+                    "kind": "bars",
+                    "title": "Outputs a second, in batches of 64",
+                    "x": "run",
+                    "y": "",
+                    "series": [{"name": "", "role": "s5", "points": rates}],
+                },
+            }
+        )
     return found
 
 
@@ -77,9 +134,21 @@ def parameters(grouped: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     parts = {name: _parts(some[0]) for name, some in grouped.items() if some[0]["updates"]}
     names = [name for name in (*dict.fromkeys(_PARTS.values()), "heads") if any(name in one for one in parts.values())]
     roles = {"encoder": "shared", "decoder": "s1", "front-end": "s2", "embeddings": "s4", "output": "s6", "heads": "s5"}
-    return {"kind": "bars", "title": "", "stacked": True, "x": "run", "y": "million weights", "series": [
-        {"name": name, "role": roles[name], "points": [[run, one[name] / 1e6] for run, one in parts.items()
-                                                       if one.get(name)]} for name in names]}
+    return {
+        "kind": "bars",
+        "title": "",
+        "stacked": True,
+        "x": "run",
+        "y": "million weights",
+        "series": [
+            {
+                "name": name,
+                "role": roles[name],
+                "points": [[run, one[name] / 1e6] for run, one in parts.items() if one.get(name)],
+            }
+            for name in names
+        ],
+    }
 
 
 def _parts(row: Row) -> dict[str, int]:
@@ -108,12 +177,19 @@ def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     runs = list(given)[:MOST_COLUMNS]
     keys = list(dict.fromkeys(key for run in runs for key in given[run]))
     by_key = [(key, [given[run].get(key) for run in runs]) for key in keys]
-    unlike = [(key, *(NONE if value is None else truncate(value) for value in values)) for key, values in by_key
-              if len(set(values)) > 1]
+    unlike = [
+        (key, *(NONE if value is None else truncate(value) for value in values))
+        for key, values in by_key
+        if len(set(values)) > 1
+    ]
     partly = {key for key, values in by_key if None in values}
-    return {"runs": runs, "left_out": len(given) - len(runs), "equal": len(keys) - len(unlike),
-            "rows": [row for row in unlike if row[0] not in partly],
-            "some": [row for row in unlike if row[0] in partly]}
+    return {
+        "runs": runs,
+        "left_out": len(given) - len(runs),
+        "equal": len(keys) - len(unlike),
+        "rows": [row for row in unlike if row[0] not in partly],
+        "some": [row for row in unlike if row[0] in partly],
+    }
 
 
 def seeds(grouped: Mapping[str, Sequence[Row]]) -> list[tuple[str, ...]]:
@@ -123,9 +199,16 @@ def seeds(grouped: Mapping[str, Sequence[Row]]) -> list[tuple[str, ...]]:
         if len(some) > 1:
             values = [row["figure"] for row in some]
             scale = scale_of(values, higher_is_better=some[0].get("higher_is_better", True))
-            found.append((name, some[0]["task"], metric_name(some[0]["metric"]),
-                          ", ".join(str(row["seed"]) for row in some), f"{statistics.fmean(values):.2f}",
-                          span(*t_interval(values, scale))))
+            found.append(
+                (
+                    name,
+                    some[0]["task"],
+                    metric_name(some[0]["metric"]),
+                    ", ".join(str(row["seed"]) for row in some),
+                    f"{statistics.fmean(values):.2f}",
+                    span(*t_interval(values, scale)),
+                )
+            )
     return found
 
 
@@ -137,11 +220,22 @@ def sharing(rows: Sequence[Row]) -> dict[str, Any] | None:
     for key in joint.keys() & alone.keys():
         sign = 1.0 if joint[key].get("higher_is_better", True) else -1.0
         gains.setdefault(key[0], []).append(sign * (joint[key]["figure"] - alone[key]["figure"]))
-    points = [[task, statistics.fmean(some), *(_known(end) for end in t_interval(some)), len(some)]
-              for task, some in sorted(gains.items(), key=lambda one: -statistics.fmean(one[1]))]
-    return {"kind": "dots", "title": "", "x": "task", "y": "points gained by training together",
+    points = [
+        [task, statistics.fmean(some), *(_known(end) for end in t_interval(some)), len(some)]
+        for task, some in sorted(gains.items(), key=lambda one: -statistics.fmean(one[1]))
+    ]
+    return (
+        {
+            "kind": "dots",
+            "title": "",
+            "x": "task",
+            "y": "points gained by training together",
             "series": [{"name": "", "role": "shared", "points": points}],
-            "joined": False} if points else None
+            "joined": False,
+        }
+        if points
+        else None
+    )
 
 
 def tests(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
@@ -152,8 +246,15 @@ def tests(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Seque
         columns = names if len(names) <= MOST_COLUMNS else names[:1]
         cells = [[_cell(tested.get(frozenset((name, column))), name) for column in columns] for name in names]
         if any(cell for line in cells for cell in line):
-            found.append({"task": task, "metric": metric_name(some[0]["metric"]), "rows": names, "columns": columns,
-                          "cells": cells})
+            found.append(
+                {
+                    "task": task,
+                    "metric": metric_name(some[0]["metric"]),
+                    "rows": names,
+                    "columns": columns,
+                    "cells": cells,
+                }
+            )
     return found
 
 
@@ -162,18 +263,28 @@ def _cell(pair: Row | None, name: str) -> tuple[float, str, str] | None:
     if pair is None or pair["first"] == pair["second"]:
         return None
     turned, verdict = pair["first"] == name, str(pair["verdict"])
-    return (-pair["difference"] if turned else pair["difference"],
-            {"better": "worse", "worse": "better"}.get(verdict, verdict) if turned else verdict,
-            f"p {chance(pair['holm_p'])}, {pair['test']}")
+    return (
+        -pair["difference"] if turned else pair["difference"],
+        {"better": "worse", "worse": "better"}.get(verdict, verdict) if turned else verdict,
+        f"p {chance(pair['holm_p'])}, {pair['test']}",
+    )
 
 
 def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]:
     """Examples of each task on which its runs disagree most, and the drawings that they need."""
     found, names, room = [], [], _ROOM
     for task, some in by_task(rows).items():
-        outputs = [(row["run"], one) for row in some[:_MOST_OUTPUTS] for one in read_outputs(
-            Path(row["directory"]), [row["split"]], row["metric"], higher_is_better=row.get("higher_is_better", True))
-            if one.split == row["split"]]
+        outputs = [
+            (row["run"], one)
+            for row in some[:_MOST_OUTPUTS]
+            for one in read_outputs(
+                Path(row["directory"]),
+                [row["split"]],
+                row["metric"],
+                higher_is_better=row.get("higher_is_better", True),
+            )
+            if one.split == row["split"]
+        ]
         if len(outputs) < 2:
             continue
         examples = []
@@ -185,8 +296,15 @@ def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]
             examples.append(texts)
         if examples:
             names.append(outputs[0][1].drawing)
-            found.append({"task": task, "drawing": outputs[0][1].drawing, "metric": metric_name(some[0]["metric"]),
-                          "unit": str(outputs[0][1].details.get("length_unit") or "words"), "examples": examples})
+            found.append(
+                {
+                    "task": task,
+                    "drawing": outputs[0][1].drawing,
+                    "metric": metric_name(some[0]["metric"]),
+                    "unit": str(outputs[0][1].details.get("length_unit") or "words"),
+                    "examples": examples,
+                }
+            )
     return found, names
 
 
@@ -203,8 +321,11 @@ def _alike(outputs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _unlike(outputs: Sequence[Outputs]) -> list[int]:
     """Rows that all have, of which some outputs are right and others wrong; then those whose figures are far apart."""
     first = outputs[0].rows
-    joined = [place for place in range(min(len(one.rows) for one in outputs))
-              if all(one.rows[place].get("source") == first[place].get("source") for one in outputs)]
+    joined = [
+        place
+        for place in range(min(len(one.rows) for one in outputs))
+        if all(one.rows[place].get("source") == first[place].get("source") for one in outputs)
+    ]
 
     def apart(place: int) -> tuple[bool, float]:
         some = [one.figure(place) for one in outputs]

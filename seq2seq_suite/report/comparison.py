@@ -23,9 +23,11 @@ QUALITY = ("run", "task", "seed", "split", "metric", "figure", "95 % interval", 
 COST = ("run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64")
 MODELS = ("run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated")
 PAIRS = ("second against first", "difference", "95 % interval", "p (Holm)", "verdict")
-_TESTS = {"McNemar's test": "McNemar's exact test, as every example counts 0 or 1",
-          "randomisation test": "approximate randomisation over the examples",
-          PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common"}
+_TESTS = {
+    "McNemar's test": "McNemar's exact test, as every example counts 0 or 1",
+    "randomisation test": "approximate randomisation over the examples",
+    PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common",
+}
 _NOTES = (
     "Interval of a figure: percentile bootstrap over the examples. Baseline: the best figure without learning; "
     "ceiling: that of the best possible outputs; reached: the share of the way from one to the "
@@ -52,12 +54,26 @@ def print_comparison(rows: Rows, pairs: Rows) -> None:
         print_text(_notes(pairs)[1])
 
 
-def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table: Path | None = None,
-                     json: Path | None = None, printed: Path | None = None) -> None:
+def write_comparison(
+    rows: Rows,
+    pairs: Rows,
+    *,
+    html: Path | None = None,
+    table: Path | None = None,
+    json: Path | None = None,
+    printed: Path | None = None,
+) -> None:
     """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs, too, or as printed."""
     if printed is not None:
-        write_tables(printed, [("Results", QUALITY, _quality(rows)), ("Cost", COST, _cost(rows)),
-                               ("Models and failures", MODELS, _models(rows)), ("Tests", PAIRS, _pairs(pairs))])
+        write_tables(
+            printed,
+            [
+                ("Results", QUALITY, _quality(rows)),
+                ("Cost", COST, _cost(rows)),
+                ("Models and failures", MODELS, _models(rows)),
+                ("Tests", PAIRS, _pairs(pairs)),
+            ],
+        )
     if html is not None:
         atomic_write_text(html, _page(rows, pairs))
     if table is not None:
@@ -71,27 +87,68 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 
 
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], row["task"], str(row["seed"]) if row["updates"] else NONE, row["split"], row["metric"],
-             f"{row['figure']:.2f}", span(row["low"], row["high"]),
-             *map(figure, (row.get("baseline"), row.get("ceiling"),
-                           reached(row["figure"], row.get("baseline"), row.get("ceiling")))))
-            for row in rows]
+    return [
+        (
+            row["run"],
+            row["task"],
+            str(row["seed"]) if row["updates"] else NONE,
+            row["split"],
+            row["metric"],
+            f"{row['figure']:.2f}",
+            span(row["low"], row["high"]),
+            *map(
+                figure,
+                (
+                    row.get("baseline"),
+                    row.get("ceiling"),
+                    reached(row["figure"], row.get("baseline"), row.get("ceiling")),
+                ),
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _cost(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], f"{row['updates']:,}", f"{row['tokens']:,}", f"{row['minutes']:.1f}",
-             f"{row['tokens_per_second']:,.0f}", _measured(row["latency_ms"]),
-             _measured(row["sentences_per_second"])) for row in rows if row["updates"]]
+    return [
+        (
+            row["run"],
+            f"{row['updates']:,}",
+            f"{row['tokens']:,}",
+            f"{row['minutes']:.1f}",
+            f"{row['tokens_per_second']:,.0f}",
+            _measured(row["latency_ms"]),
+            _measured(row["sentences_per_second"]),
+        )
+        for row in rows
+        if row["updates"]
+    ]
 
 
 def _models(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], f"{row['core_parameters']:,}", f"{row['own_parameters']:,}",
-             *(f"{row[name]:.1f}" for name in MODELS[3:])) for row in rows if row["updates"]]
+    return [
+        (
+            row["run"],
+            f"{row['core_parameters']:,}",
+            f"{row['own_parameters']:,}",
+            *(f"{row[name]:.1f}" for name in MODELS[3:]),
+        )
+        for row in rows
+        if row["updates"]
+    ]
 
 
 def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
-    return [(f"{pair['second']} against {pair['first']}", signed(pair["difference"]),
-             span(pair["low"], pair["high"], sign="+"), chance(pair["holm_p"]), pair["verdict"]) for pair in pairs]
+    return [
+        (
+            f"{pair['second']} against {pair['first']}",
+            signed(pair["difference"]),
+            span(pair["low"], pair["high"], sign="+"),
+            chance(pair["holm_p"]),
+            pair["verdict"],
+        )
+        for pair in pairs
+    ]
 
 
 def _notes(pairs: Rows) -> tuple[str, ...]:
@@ -100,11 +157,13 @@ def _notes(pairs: Rows) -> tuple[str, ...]:
         return _NOTES
     tests = [_TESTS[name] for name in dict.fromkeys(pair["test"] for pair in pairs)]
     blind = " or ".join(dict.fromkeys("other examples" if pair["seeds"] else "other seeds" for pair in pairs))
-    return (*_NOTES,
-            f"p: chance of so large a difference between equally good systems, two-sided; by {'; or by '.join(tests)}. "
-            f"Corrected by Holm for all tests of this comparison; it says nothing about {blind}. Better or worse: "
-            f"p < {LEVEL}. Tie: the figures are equal. No difference: the interval lies within {MARGIN} points. "
-            "Not resolved: there is too little evidence to say.")
+    return (
+        *_NOTES,
+        f"p: chance of so large a difference between equally good systems, two-sided; by {'; or by '.join(tests)}. "
+        f"Corrected by Holm for all tests of this comparison; it says nothing about {blind}. Better or worse: "
+        f"p < {LEVEL}. Tie: the figures are equal. No difference: the interval lies within {MARGIN} points. "
+        "Not resolved: there is too little evidence to say.",
+    )
 
 
 def _measured(value: float) -> str:
@@ -116,18 +175,45 @@ def _page(rows: Rows, pairs: Rows) -> str:
     given = settings(rows)
     grouped = groups(rows, given)
     disagree, names = compared.disagreements(rows)
-    data = {"figures": compared.figures(rows, pairs, grouped), "curves": compared.curves(rows),
-            "sharing": compared.sharing([row for row in rows if "@" not in row["split"]]),  # with the runs' settings
-            "times": compared.times(rows), "parameters": compared.parameters(grouped),
-            "tests": compared.tests(rows, pairs, grouped), "disagree": disagree}
-    heading = f"{len(rows)} runs of {tasks[0].replace('_', ' ')}" if len(tasks) == 1 else (
-        f"{len(rows)} runs, {len(tasks)} tasks")
+    data = {
+        "figures": compared.figures(rows, pairs, grouped),
+        "curves": compared.curves(rows),
+        "sharing": compared.sharing([row for row in rows if "@" not in row["split"]]),  # with the runs' settings
+        "times": compared.times(rows),
+        "parameters": compared.parameters(grouped),
+        "tests": compared.tests(rows, pairs, grouped),
+        "disagree": disagree,
+    }
+    heading = (
+        f"{len(rows)} runs of {tasks[0].replace('_', ' ')}"
+        if len(tasks) == 1
+        else (f"{len(rows)} runs, {len(tasks)} tasks")
+    )
     return render(
-        "compare.html", title=heading, heading=heading, scripts=["charts.js", *drawings(names), "compare.js"],
-        data={name: value for name, value in data.items() if value}, lede=on_comparison(rows, pairs, grouped, given),
-        seeds=compared.seeds(grouped), sharing=data["sharing"], tested=bool(data["tests"]), disagree=bool(disagree),
-        unlike=compared.differences({name: {"seed": ", ".join(str(row["seed"]) for row in some),
-                                            **given[some[0]["run"]]} for name, some in grouped.items()
-                                     if some[0]["updates"]}),
-        quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), models_header=MODELS,
-        models=_models(rows), pairs_header=PAIRS, pairs=_pairs(pairs), notes=_notes(pairs))
+        "compare.html",
+        title=heading,
+        heading=heading,
+        scripts=["charts.js", *drawings(names), "compare.js"],
+        data={name: value for name, value in data.items() if value},
+        lede=on_comparison(rows, pairs, grouped, given),
+        seeds=compared.seeds(grouped),
+        sharing=data["sharing"],
+        tested=bool(data["tests"]),
+        disagree=bool(disagree),
+        unlike=compared.differences(
+            {
+                name: {"seed": ", ".join(str(row["seed"]) for row in some), **given[some[0]["run"]]}
+                for name, some in grouped.items()
+                if some[0]["updates"]
+            }
+        ),
+        quality_header=QUALITY,
+        quality=_quality(rows),
+        cost_header=COST,
+        cost=_cost(rows),
+        models_header=MODELS,
+        models=_models(rows),
+        pairs_header=PAIRS,
+        pairs=_pairs(pairs),
+        notes=_notes(pairs),
+    )

@@ -14,8 +14,11 @@ _MOST_POINTS = 400
 
 def curve(metrics: Sequence[dict[str, Any]], split: str, key: str) -> list[list[Any]]:
     """Points (update, minutes, symbols, value) of a key on a split; None where a row lacks a value."""
-    trained = [(row["update"], row["tokens"]) for row in metrics
-               if row.get("split") == "train" and is_number(row.get("update")) and is_number(row.get("tokens"))]
+    trained = [
+        (row["update"], row["tokens"])
+        for row in metrics
+        if row.get("split") == "train" and is_number(row.get("update")) and is_number(row.get("tokens"))
+    ]
     found = []
     for row in metrics:
         if row.get("split") == split and is_number(row.get("update")) and is_number(row.get(key)):

@@ -46,14 +46,19 @@ class Outputs:
         """The task's charts, and its figures by label and by category as tables."""
         given = self.details.get("panels")
         panels = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-        return [*panels, *([] if panels else _labels(self.details.get("labels"))),
-                *_categories(self.details.get("categories"))]
+        return [
+            *panels,
+            *([] if panels else _labels(self.details.get("labels"))),
+            *_categories(self.details.get("categories")),
+        ]
 
     @cached_property
     def equal(self) -> list[bool]:
         """Of each output whether it equals its reference, as the task sees it; in old runs as text."""
-        return [row["equal"] if isinstance(row.get("equal"), bool) else row.get("reference") == row.get("prediction")
-                for row in self.rows]
+        return [
+            row["equal"] if isinstance(row.get("equal"), bool) else row.get("reference") == row.get("prediction")
+            for row in self.rows
+        ]
 
     @property
     def is_judged(self) -> bool:
@@ -75,6 +80,7 @@ class Outputs:
     @cached_property
     def worst_first(self) -> list[int]:
         """All rows, those that are wrong first, the worse the earlier."""
+
         def badness(row: int) -> tuple[bool, float]:
             figure = self.figure(row)
             return self.equal[row], math.inf if figure is None else figure if self.higher_is_better else -figure
@@ -84,11 +90,16 @@ class Outputs:
     def example(self, place: int) -> dict[str, Any]:
         """An output as the page's script needs it."""
         row, shown = self.rows[place], self.shown.get(str(place))
-        return {"row": place, **{name: str(row.get(name, "")) for name in ("source", "reference", "prediction",
-                                                                           "origin")},
-                "figure": self.figure(place), "equal": self.equal[place], "kinds": _strings(row.get("kinds")),
-                "length": row["length"] if is_number(row.get("length")) else None,
-                "facts": mapping(row.get("facts")), **({"shown": shown} if isinstance(shown, dict) else {})}
+        return {
+            "row": place,
+            **{name: str(row.get(name, "")) for name in ("source", "reference", "prediction", "origin")},
+            "figure": self.figure(place),
+            "equal": self.equal[place],
+            "kinds": _strings(row.get("kinds")),
+            "length": row["length"] if is_number(row.get("length")) else None,
+            "facts": mapping(row.get("facts")),
+            **({"shown": shown} if isinstance(shown, dict) else {}),
+        }
 
 
 def split_name(split: str) -> str:
@@ -108,8 +119,16 @@ def read_outputs(directory: Path, splits: Sequence[str], metric: str, *, higher_
         path = paths[split]
         rows = read_lines(path)
         if rows:
-            found.append(Outputs(split, rows, read_object(path.with_suffix(".details.json")),
-                                 read_object(path.with_suffix(".shown.json")), metric, higher_is_better))
+            found.append(
+                Outputs(
+                    split,
+                    rows,
+                    read_object(path.with_suffix(".details.json")),
+                    read_object(path.with_suffix(".shown.json")),
+                    metric,
+                    higher_is_better,
+                )
+            )
     return found
 
 
@@ -133,9 +152,15 @@ def examples(outputs: Sequence[Outputs], budget: int) -> dict[str, Any]:
             if room < 0:
                 break
             rows.append(example)
-        found[one.split] = {"name": split_name(one.split), "n": len(one.rows), "drawing": one.drawing,
-                            "unit": str(one.details.get("length_unit") or "words"), "metric": metric_name(one.metric),
-                            "higher_is_better": one.higher_is_better, "rows": rows}
+        found[one.split] = {
+            "name": split_name(one.split),
+            "n": len(one.rows),
+            "drawing": one.drawing,
+            "unit": str(one.details.get("length_unit") or "words"),
+            "metric": metric_name(one.metric),
+            "higher_is_better": one.higher_is_better,
+            "rows": rows,
+        }
     return found
 
 
@@ -146,10 +171,21 @@ def by_kind(outputs: Sequence[Outputs]) -> dict[str, Any] | None:
         return None
     names = [name for name, _ in total.most_common(_MOST_KINDS)]
     more = len(total) - len(names)
-    return {"title": "Wrong outputs by kind of error", "kind": "bars", "x": "kind", "y": "outputs",
-            "series": [{"name": split_name(one.split), "role": "",
-                        "points": [[name, one.kinds[name]] for name in names if one.kinds[name]]} for one in outputs],
-            "note": "An output can have several kinds." + (f" {more} more kinds are rarer." if more else "")}
+    return {
+        "title": "Wrong outputs by kind of error",
+        "kind": "bars",
+        "x": "kind",
+        "y": "outputs",
+        "series": [
+            {
+                "name": split_name(one.split),
+                "role": "",
+                "points": [[name, one.kinds[name]] for name in names if one.kinds[name]],
+            }
+            for one in outputs
+        ],
+        "note": "An output can have several kinds." + (f" {more} more kinds are rarer." if more else ""),
+    }
 
 
 def by_length(outputs: Sequence[Outputs], formula: str) -> dict[str, Any] | None:
@@ -160,8 +196,10 @@ def by_length(outputs: Sequence[Outputs], formula: str) -> dict[str, Any] | None
         outputs: of all splits.
         formula: from sums of counts to the metric, as in the summary.
     """
-    lengths = [[row["length"] if is_number(row.get("length")) and row["length"] >= 0 else None for row in one.rows]
-               for one in outputs]
+    lengths = [
+        [row["length"] if is_number(row.get("length")) and row["length"] >= 0 else None for row in one.rows]
+        for one in outputs
+    ]
     known = sorted(length for some in lengths for length in some if length is not None)
     if not known:
         return None
@@ -176,13 +214,26 @@ def by_length(outputs: Sequence[Outputs], formula: str) -> dict[str, Any] | None
     unit = str(outputs[0].details.get("length_unit") or "words")
     series = []
     for one, some, numbers in zip(outputs, lengths, counts, strict=True):
-        bins = grouped((min(_BINS - 1, max(0, math.ceil(length / step) - 1)), row)
-                       for length, row in zip(some, numbers, strict=True) if length is not None)
-        series.append({"name": split_name(one.split) if len(outputs) > 1 else "", "role": "",
-                       "points": [[names[place], *_figure(rows, formula), len(rows)]
-                                  for place, rows in sorted(bins.items())]})
-    return {"title": f"By length of the source, {unit}", "kind": "dots", "x": unit, "y": name, "series": series,
-            "order": names}
+        bins = grouped(
+            (min(_BINS - 1, max(0, math.ceil(length / step) - 1)), row)
+            for length, row in zip(some, numbers, strict=True)
+            if length is not None
+        )
+        series.append(
+            {
+                "name": split_name(one.split) if len(outputs) > 1 else "",
+                "role": "",
+                "points": [[names[place], *_figure(rows, formula), len(rows)] for place, rows in sorted(bins.items())],
+            }
+        )
+    return {
+        "title": f"By length of the source, {unit}",
+        "kind": "dots",
+        "x": unit,
+        "y": name,
+        "series": series,
+        "order": names,
+    }
 
 
 def _bin(place: int, step: float, *, whole: bool) -> str:
@@ -207,8 +258,11 @@ def _step(longest: float, *, whole: bool) -> float:
 def _counts(one: Outputs, formula: str) -> list[list[float]] | None:
     """The counts of all rows; None if some have none, or they are not those of the formula."""
     wide = {"mean": 2, "ratio": 2, "f1": 3, "bleu": 10}.get(formula)
-    rows = [row for row in (row.get("counts") for row in one.rows)
-            if isinstance(row, list) and len(row) == wide and all(map(is_number, row))]
+    rows = [
+        row
+        for row in (row.get("counts") for row in one.rows)
+        if isinstance(row, list) and len(row) == wide and all(map(is_number, row))
+    ]
     return rows if len(rows) == len(one.rows) else None
 
 
@@ -227,23 +281,56 @@ def _figure(rows: list[list[float]], formula: str) -> list[float | None]:
 
 def _labels(labels: Any) -> list[dict[str, Any]]:
     """A table of counts by label, most frequent first, from label -> (gold, predicted, matched)."""
-    counts = [(str(label), three[0], three[1], three[2]) for label, three in mapping(labels).items()
-              if isinstance(three, list) and len(three) == 3 and all(map(is_number, three))]
+    counts = [
+        (str(label), three[0], three[1], three[2])
+        for label, three in mapping(labels).items()
+        if isinstance(three, list) and len(three) == 3 and all(map(is_number, three))
+    ]
     counts.sort(key=lambda row: (-row[1], row[0]))
-    return [{"title": "By label", "kind": "table", "y": "label", "rows": [row[0] for row in counts],
-             "columns": ["gold", "predicted", "matched", "precision", "recall", "F1"],
-             "cells": [[gold, predicted, matched, _percent(matched, predicted), _percent(matched, gold),
-                        _percent(2 * matched, gold + predicted)] for _, gold, predicted, matched in counts]}
-            ] if counts else []
+    return (
+        [
+            {
+                "title": "By label",
+                "kind": "table",
+                "y": "label",
+                "rows": [row[0] for row in counts],
+                "columns": ["gold", "predicted", "matched", "precision", "recall", "F1"],
+                "cells": [
+                    [
+                        gold,
+                        predicted,
+                        matched,
+                        _percent(matched, predicted),
+                        _percent(matched, gold),
+                        _percent(2 * matched, gold + predicted),
+                    ]
+                    for _, gold, predicted, matched in counts
+                ],
+            }
+        ]
+        if counts
+        else []
+    )
 
 
 def _categories(categories: Any) -> list[dict[str, Any]]:
     """A table of figures by category, in the given order, from category -> {figure's name: value}."""
     known = {str(name): row for name, row in mapping(categories).items() if isinstance(row, dict)}
     columns = list(dict.fromkeys(column for row in known.values() for column in row))
-    return [{"title": "By category", "kind": "table", "y": "category", "rows": list(known),
-             "columns": [metric_name(str(column)) for column in columns],
-             "cells": [[_cell(row.get(column)) for column in columns] for row in known.values()]}] if known else []
+    return (
+        [
+            {
+                "title": "By category",
+                "kind": "table",
+                "y": "category",
+                "rows": list(known),
+                "columns": [metric_name(str(column)) for column in columns],
+                "cells": [[_cell(row.get(column)) for column in columns] for row in known.values()],
+            }
+        ]
+        if known
+        else []
+    )
 
 
 def _cell(value: Any) -> Any:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 
-def render(template: str, *, title: str, scripts: Sequence[str] = (), data: Mapping[str, Any] | None = None,
-           **facts: Any) -> str:
+def render(
+    template: str, *, title: str, scripts: Sequence[str] = (), data: Mapping[str, Any] | None = None, **facts: Any
+) -> str:
     """A page as text.
 
     Args:
@@ -34,9 +35,17 @@ def render(template: str, *, title: str, scripts: Sequence[str] = (), data: Mapp
         data: id of a section -> what its script draws, as JSON; `page.data(id)` reads it.
         facts: the template's own variables; text is escaped.
     """
-    return _environment().get_template(template).render(
-        title=title, style=static("style.css"), scripts=[static(name) for name in ("page.js", "save.js", *scripts)],
-        data={name: script_json(value) for name, value in (data or {}).items()}, **facts)
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            style=static("style.css"),
+            scripts=[static(name) for name in ("page.js", "save.js", *scripts)],
+            data={name: script_json(value) for name, value in (data or {}).items()},
+            **facts,
+        )
+    )
 
 
 def static(name: str) -> str:
@@ -47,8 +56,9 @@ def static(name: str) -> str:
 def drawings(names: Iterable[str] | None = None) -> list[str]:
     """The scripts that draw outputs, the common one first: all, or those of the named drawings."""
     wanted = None if names is None else {f"draw_{name}.js" for name in ("text", *names)}
-    found = sorted((path.name for path in (_HERE / "static").glob("draw_*.js")), key=lambda name: (
-        name != "draw_text.js", name))
+    found = sorted(
+        (path.name for path in (_HERE / "static").glob("draw_*.js")), key=lambda name: (name != "draw_text.js", name)
+    )
     return [name for name in found if wanted is None or name in wanted]
 
 
@@ -65,5 +75,11 @@ def script_json(value: Any) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined,
-                       trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    return Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -31,9 +31,12 @@ from seq2seq_suite.report.sentences import lede, on_end, on_training
 from seq2seq_suite.terminal.tables import NONE, figure, is_number, span
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
-_FAILURES = {"invalid": "invalid: output could not be parsed", "empty": "empty output",
-             "repeated": "repeated: a block of symbols three times in a row, more often than in the reference",
-             "truncated": "cut off at the length limit"}
+_FAILURES = {
+    "invalid": "invalid: output could not be parsed",
+    "empty": "empty output",
+    "repeated": "repeated: a block of symbols three times in a row, more often than in the reference",
+    "truncated": "cut off at the length limit",
+}
 _FREE_TEXT = ("text", "sound", "surprise")  # drawings of outputs that no rules shape
 _HEADINGS = {"asr": "Speech recognition", "qa": "Question answering", "multilabel": "Labels of texts"}
 _PHASES = {"data": "reading data", "train": "training", "validation": "validation", "test": "test"}
@@ -62,10 +65,12 @@ def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
     summary, provenance = read_object(directory / "summary.json"), read_object(directory / "provenance.json")
     metrics = read_lines(directory / "metrics.jsonl")
     metric = str(summary.get("primary_metric") or _first_metric(metrics))
-    splits = {str(split): figures for split, figures in mapping(summary.get("splits")).items()
-              if isinstance(figures, dict)}
-    outputs = read_outputs(directory, list(splits), metric,
-                           higher_is_better=summary.get("higher_is_better") is not False)
+    splits = {
+        str(split): figures for split, figures in mapping(summary.get("splits")).items() if isinstance(figures, dict)
+    }
+    outputs = read_outputs(
+        directory, list(splits), metric, higher_is_better=summary.get("higher_is_better") is not False
+    )
     lengths = by_length(outputs, str(summary.get("formula") or ""))
     training = _training(metrics, metric, summary, directory)
     inspected = _inspected(directory, list(splits))
@@ -82,25 +87,43 @@ def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
     cards = _cards(summary, splits, metric, outputs)
     said = f"The {cards[0]['name']} is {cards[0]['value']}{' %' if cards[0]['unit'] else ''}." if cards else ""
     return render(
-        "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
-        name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
-        lede=lede([one for one in outputs if "@" not in one.split], lengths, said), cards=cards[:4],
-        status=on_end(summary, mapping(config.get("training")), training["losses"],
-                      max((row["update"] for row in metrics if is_number(row.get("update"))), default=None)),
-        splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
+        "run.html",
+        title=f"{name} – {task}" if name != task else name,
+        scripts=["charts.js", *scripts],
+        data=data,
+        name=name,
+        heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
+        lede=lede([one for one in outputs if "@" not in one.split], lengths, said),
+        cards=cards[:4],
+        status=on_end(
+            summary,
+            mapping(config.get("training")),
+            training["losses"],
+            max((row["update"] for row in metrics if is_number(row.get("update"))), default=None),
+        ),
+        splits=list(map(split_name, splits)),
+        rows=_table(summary, splits),
+        facts=_facts(summary, provenance),
         crossing=any("average_crossing" in figures for figures in splits.values()),
-        signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
-        starts=_starts(provenance), parts=[part.name for part in parts],
-        whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=bool(inspected),
-        command=command)
+        signature=str(summary.get("signature") or ""),
+        configuration=_configuration(directory / "config.yaml"),
+        starts=_starts(provenance),
+        parts=[part.name for part in parts],
+        whole=directory.resolve().parent.name == "tasks",
+        has_outputs=bool(outputs),
+        inspected=bool(inspected),
+        command=command,
+    )
 
 
-def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: str, outputs: Sequence[Outputs]
-           ) -> list[dict[str, Any]]:
+def _cards(
+    summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: str, outputs: Sequence[Outputs]
+) -> list[dict[str, Any]]:
     """The headline figures: the primary metric of each split, then others of the first; each with its interval."""
     judged = {one.split: one for one in outputs}
     wanted = [(split, metric) for split in splits if split != "validation"] + [
-        (split, metric) for split in splits if split == "validation"]
+        (split, metric) for split in splits if split == "validation"
+    ]
     wanted += [(next(iter(splits)), other) for other in next(iter(splits.values()), {}) if other != metric]
     cards: list[dict[str, Any]] = []
     for split, one in wanted:
@@ -118,15 +141,28 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         trivial = mapping(mapping(summary.get("baselines")).get(split.partition("@")[0])) if one == metric else {}
         best = mapping(summary.get("ceiling")).get(split.partition("@")[0]) if one == metric else None
         trivial = {str(of): found for of, found in trivial.items() if is_number(found)}
-        known = [f"without learning: {' · '.join(f'{of} {figure(float(found))}' for of, found in trivial.items())}"
-                 ] * bool(trivial)
+        known = [
+            f"without learning: {' · '.join(f'{of} {figure(float(found))}' for of, found in trivial.items())}"
+        ] * bool(trivial)
         if is_number(best):
             trivial["best possible"] = best
             known.append(f"best possible: {figure(float(best))}")
-        cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
-                      "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
-                      "axis": None, "trivial": trivial,
-                      "without": "; ".join(known)})
+        cards.append(
+            {
+                "name": name,
+                "unit": unit,
+                "arrow": arrow,
+                "split": split_name(split),
+                "number": value,
+                "value": figure(float(value)),
+                "bounds": bounds,
+                "notes": " · ".join(notes),
+                "metric": one,
+                "axis": None,
+                "trivial": trivial,
+                "without": "; ".join(known),
+            }
+        )
     main = [card for card in cards[:4] if card["metric"] == metric]
     ends = [end for card in main for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
     if any(card["bounds"] or card["trivial"] for card in main):
@@ -137,8 +173,14 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
 
         for card in main:
             at, first, last = map(place, (card["number"], *(card["bounds"] or [card["number"]] * 2)))
-            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}", "at": at, "from": first, "to": last,
-                            "ticks": [(of, place(found)) for of, found in card["trivial"].items()]}
+            card["axis"] = {
+                "low": f"{low:g}",
+                "high": f"{high:g}",
+                "at": at,
+                "from": first,
+                "to": last,
+                "ticks": [(of, place(found)) for of, found in card["trivial"].items()],
+            }
     return cards
 
 
@@ -171,12 +213,15 @@ def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[st
     known = {key: value for key, value in summary.items() if is_number(value)}
     core = f", {_millions(known['core_parameters'])} of them shared core" if "core_parameters" in known else ""
     updates = f", {known['updates']:,.0f} updates" if "updates" in known else ""
-    table = [("parameters", "", _millions, f" weights{core}"), ("seconds", "trained ", duration, updates),
-             *([] if "seconds" in known else [("updates", "", "{:,.0f}".format, " updates")]),
-             ("best_update", "best at update ", "{:,.0f}".format, ""),
-             ("tokens_per_second", "", "{:,.0f}".format, " symbols/s"),
-             ("peak_memory_mb", "memory ", lambda size: f"{size / 1000:.2f} GB", " at most, libraries included"),
-             ("seed", "seed ", str, "")]
+    table = [
+        ("parameters", "", _millions, f" weights{core}"),
+        ("seconds", "trained ", duration, updates),
+        *([] if "seconds" in known else [("updates", "", "{:,.0f}".format, " updates")]),
+        ("best_update", "best at update ", "{:,.0f}".format, ""),
+        ("tokens_per_second", "", "{:,.0f}".format, " symbols/s"),
+        ("peak_memory_mb", "memory ", lambda size: f"{size / 1000:.2f} GB", " at most, libraries included"),
+        ("seed", "seed ", str, ""),
+    ]
     known |= {"seed": provenance["seed"]} if is_number(provenance.get("seed")) else {}
     return [(before, show(known[key]), after) for key, before, show, after in table if key in known]
 
@@ -197,19 +242,31 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any], directory: Path
-              ) -> dict[str, Any]:
+def _training(
+    metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any], directory: Path
+) -> dict[str, Any]:
     """Curves of the losses, of the metric and of the learning rate; points are (update, minutes, symbols, value)."""
-    rows = {split: [row for row in metrics if row.get("split") == split and is_number(row.get("update"))]
-            for split in ("train", "validation")}
+    rows = {
+        split: [row for row in metrics if row.get("split") == split and is_number(row.get("update"))]
+        for split in ("train", "validation")
+    }
 
     def points(split: str, key: str) -> list[list[Any]]:
         return curve(metrics, split, key)
 
-    names = list(dict.fromkeys(key for split in rows.values() for row in split for key in row
-                               if key.startswith("loss_")))
-    losses = [{"name": _loss_name(key, split, names), "loss": _loss_name(key, "", []), "dashed": split == "validation",
-               "points": points(split, key)} for key in names for split in ("train", "validation")]
+    names = list(
+        dict.fromkeys(key for split in rows.values() for row in split for key in row if key.startswith("loss_"))
+    )
+    losses = [
+        {
+            "name": _loss_name(key, split, names),
+            "loss": _loss_name(key, "", []),
+            "dashed": split == "validation",
+            "points": points(split, key),
+        }
+        for key in names
+        for split in ("train", "validation")
+    ]
     losses = [one for one in losses if one["points"]]
     figures = [metric]
     for part in sorted((directory / "tasks").glob("*")):
@@ -217,13 +274,22 @@ def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str,
     best = summary.get("best_update")
     chosen = [{"name": metric_name(key).rstrip(" ↑↓"), "points": points("validation", key)} for key in figures]
     seconds = mapping(summary.get("phase_seconds"))
-    phases = [[name, seconds[key], duration(seconds[key])] for key, name in _PHASES.items()
-              if is_number(seconds.get(key)) and seconds[key] >= 0]
+    phases = [
+        [name, seconds[key], duration(seconds[key])]
+        for key, name in _PHASES.items()
+        if is_number(seconds.get(key)) and seconds[key] >= 0
+    ]
     memory = summary.get("peak_memory_mb")
-    return {"losses": losses, "metric": metric_name(metric), "figures": [one for one in chosen if one["points"]],
-            "rate": points("train", "learning_rate"), "best": best if is_number(best) else None, "phases": phases,
-            "memory": memory if is_number(memory) else None,
-            "notes": on_training(losses, chosen[0]["points"], best)}
+    return {
+        "losses": losses,
+        "metric": metric_name(metric),
+        "figures": [one for one in chosen if one["points"]],
+        "rate": points("train", "learning_rate"),
+        "best": best if is_number(best) else None,
+        "phases": phases,
+        "memory": memory if is_number(memory) else None,
+        "notes": on_training(losses, chosen[0]["points"], best),
+    }
 
 
 def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
@@ -232,17 +298,33 @@ def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
     return name if not side else side if len(names) == 1 else f"{name}, {side}"
 
 
-def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any], decoder: str
-            ) -> dict[str, Any]:
+def _errors(
+    outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any], decoder: str
+) -> dict[str, Any]:
     """The charts of what fails: those of every task, then the task's own of each split."""
     failures = {str(split): one for split, one in mapping(summary.get("failures")).items() if isinstance(one, dict)}
     possible = _possible({one.drawing for one in outputs}, decoder)
-    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": [_FAILURES[key] for key in possible],
-              "columns": [split_name(split) for split in failures],
-              "cells": [[f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
-                        for key in possible]} if failures and possible else None
-    return {"kinds": by_kind(outputs), "lengths": lengths, "failures": failed,
-            "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels]}
+    failed = (
+        {
+            "title": "Outputs that fail, %",
+            "kind": "table",
+            "y": "",
+            "rows": [_FAILURES[key] for key in possible],
+            "columns": [split_name(split) for split in failures],
+            "cells": [
+                [f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
+                for key in possible
+            ],
+        }
+        if failures and possible
+        else None
+    )
+    return {
+        "kinds": by_kind(outputs),
+        "lengths": lengths,
+        "failures": failed,
+        "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels],
+    }
 
 
 def _possible(drawings: Set[str], decoder: str) -> list[str]:
@@ -258,19 +340,33 @@ def _possible(drawings: Set[str], decoder: str) -> list[str]:
 def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
     """What `inspection/SPLIT.json` holds, by split, those of the figures first."""
     names = [path.stem for path in sorted((directory / "inspection").glob("*.json"))]
-    found = {split: read_object(directory / "inspection" / f"{split}.json") for split in dict.fromkeys(
-        [*(split for split in splits if split in names), *names])}
-    return {split: {**one, "name": split_name(split)} for split, one in found.items()
-            if isinstance(one.get("examples"), list) and one["examples"]}
+    found = {
+        split: read_object(directory / "inspection" / f"{split}.json")
+        for split in dict.fromkeys([*(split for split in splits if split in names), *names])
+    }
+    return {
+        split: {**one, "name": split_name(split)}
+        for split, one in found.items()
+        if isinstance(one.get("examples"), list) and one["examples"]
+    }
 
 
 def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
     """All figures: a metric's name with its figure on each split, and its 95 % interval where there is one."""
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    return [(metric_name(str(name)), [
-        (figure(figures[name]).replace("-", "−") if is_number(figures.get(name)) else NONE,
-         span(*bounds) if (bounds := _bounds(summary, split, name)) else "") for split, figures in splits.items()])
-        for name in names]
+    return [
+        (
+            metric_name(str(name)),
+            [
+                (
+                    figure(figures[name]).replace("-", "−") if is_number(figures.get(name)) else NONE,
+                    span(*bounds) if (bounds := _bounds(summary, split, name)) else "",
+                )
+                for split, figures in splits.items()
+            ],
+        )
+        for name in names
+    ]
 
 
 def _bounds(summary: dict[str, Any], split: str, name: str) -> list[float] | None:
@@ -290,9 +386,17 @@ def _starts(provenance: dict[str, Any]) -> list[dict[str, Any]]:
     earlier = provenance.get("earlier")
     earlier = [start for start in earlier if isinstance(start, dict)] if isinstance(earlier, list) else []
     starts = [{key: value for key, value in provenance.items() if key != "earlier"}, *reversed(earlier)]
-    return [{"time": str(start.get("time", "")), "facts": [(key.replace("_", " "), _fact(value))
-                                                           for key, value in start.items()]}
-            for start in starts] if provenance else []
+    return (
+        [
+            {
+                "time": str(start.get("time", "")),
+                "facts": [(key.replace("_", " "), _fact(value)) for key, value in start.items()],
+            }
+            for start in starts
+        ]
+        if provenance
+        else []
+    )
 
 
 def _fact(value: Any) -> str:
@@ -308,5 +412,7 @@ def _fact(value: Any) -> str:
 def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:
     """The first figure of a validation, for runs without a summary."""
     row = next((row for row in metrics if row.get("split") == "validation"), {})
-    return next((name for name in row if name not in ("update", "split", "seconds", "tokens")
-                 and not name.startswith("loss_")), "")
+    return next(
+        (name for name in row if name not in ("update", "split", "seconds", "tokens") and not name.startswith("loss_")),
+        "",
+    )

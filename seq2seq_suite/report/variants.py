@@ -20,8 +20,10 @@ _NOT_SETTINGS = ("seed", "format", "search.batch_sentences")  # which changes no
 
 def by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """The rows of each task, the best first."""
-    return {task: sorted(some, key=lambda row: -row["figure"] if row.get("higher_is_better", True) else row["figure"])
-            for task, some in grouped((row["task"], row) for row in rows).items()}
+    return {
+        task: sorted(some, key=lambda row: -row["figure"] if row.get("higher_is_better", True) else row["figure"])
+        for task, some in grouped((row["task"], row) for row in rows).items()
+    }
 
 
 def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Row]]:
@@ -31,8 +33,9 @@ def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[
     >>> [(name, len(some)) for name, some in groups(rows, {row["run"]: {"x": row["run"][0]} for row in rows}).items()]
     [('rope', 2), ('wide', 1)]
     """
-    alike = grouped(((row["task"], tuple(sorted(given.get(row["run"], {}).items())) or row["run"]), row)
-                    for row in rows)
+    alike = grouped(
+        ((row["task"], tuple(sorted(given.get(row["run"], {}).items())) or row["run"]), row) for row in rows
+    )
     found: dict[str, list[Row]] = {}
     for some in alike.values():
         names = [row["run"] for row in some]
@@ -63,14 +66,19 @@ def units(rows: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> dict[str
     """
     found = {}
     for task, some in by_task(rows).items():
-        variants = {name: {row["seed"]: row for row in runs} for name, runs in grouped.items()
-                    if runs[0]["task"] == task}
+        variants = {
+            name: {row["seed"]: row for row in runs} for name, runs in grouped.items() if runs[0]["task"] == task
+        }
         seeds = sorted(set.intersection(*map(set, variants.values())))
         alike = len(variants) > 1 and len(seeds) > 1
-        of_task = {name: [of_seed[seed] for seed in seeds] for name, of_seed in variants.items()} if alike else {
-            row["run"]: [row] for row in some}
-        found[task] = dict(sorted(of_task.items(), key=lambda one: mean(one[1]),
-                                  reverse=some[0].get("higher_is_better", True)))
+        of_task = (
+            {name: [of_seed[seed] for seed in seeds] for name, of_seed in variants.items()}
+            if alike
+            else {row["run"]: [row] for row in some}
+        )
+        found[task] = dict(
+            sorted(of_task.items(), key=lambda one: mean(one[1]), reverse=some[0].get("higher_is_better", True))
+        )
     return found
 
 

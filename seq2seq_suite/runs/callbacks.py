@@ -58,15 +58,21 @@ class TensorBoard:
             return
         for path in sorted((directory / "predictions").glob("*.jsonl")):
             rows = [row for _, row in islice(read_rows(path), _TEXTS) if row]
-            lines = ["| source | reference | prediction |", "|---|---|---|",
-                     *("| " + " | ".join(_cell(row.get(key)) for key in ("source", "reference", "prediction")) + " |"
-                       for row in rows)]
+            lines = [
+                "| source | reference | prediction |",
+                "|---|---|---|",
+                *(
+                    "| " + " | ".join(_cell(row.get(key)) for key in ("source", "reference", "prediction")) + " |"
+                    for row in rows
+                ),
+            ]
             self._writer.add_text(path.stem, "\n".join(lines))
         for path in sorted((directory / "inspection").glob("*.json")):
             for one in read_json(path)["examples"][:_PICTURES]:
                 for part, packed in one["attention"].items():
-                    self._writer.add_image(f"{path.stem}, row {one['row'] + 1}/{part}", attention_picture(packed),
-                                           dataformats="HW")
+                    self._writer.add_image(
+                        f"{path.stem}, row {one['row'] + 1}/{part}", attention_picture(packed), dataformats="HW"
+                    )
         self._writer.close()
 
 

@@ -98,8 +98,9 @@ class Ranks:
         if self.world == 1:
             return learner
         device = next(learner.parameters()).device
-        wrapped = DistributedDataParallel(learner, device_ids=[device] if device.type == "cuda" else None,
-                                          find_unused_parameters=some_unused)
+        wrapped = DistributedDataParallel(
+            learner, device_ids=[device] if device.type == "cuda" else None, find_unused_parameters=some_unused
+        )
         wrapped.broadcast_buffers = False  # the argument has another name from PyTorch 2.13 on
         wrapped.register_comm_hook(None, _sum)
         return wrapped
@@ -232,4 +233,5 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
 def _is_loss(error: BaseException) -> bool:
     """Whether a collective operation failed because another process is gone; gloo and NCCL have no type."""
     return isinstance(error, distributed.DistError) or (
-        isinstance(error, RuntimeError) and re.search(r"\bgloo\b|\bNCCL\b", str(error)) is not None)
+        isinstance(error, RuntimeError) and re.search(r"\bgloo\b|\bNCCL\b", str(error)) is not None
+    )

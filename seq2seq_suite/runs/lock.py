@@ -38,15 +38,25 @@ def held(directory: Path) -> Iterator[Callable[[], bool]]:
     try:
         lock.acquire()
     except Timeout:
-        raise ConfigError(f"another run is using this directory: {_holder(path)}", file=str(directory),
-                          expected="one run at a time", remedy="wait until it ends, stop it, or choose another "
-                                                               "directory with --output") from None
+        raise ConfigError(
+            f"another run is using this directory: {_holder(path)}",
+            file=str(directory),
+            expected="one run at a time",
+            remedy="wait until it ends, stop it, or choose another directory with --output",
+        ) from None
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
         print(f"{path}: this file system has no locks: other runs may use the directory at the same time")
-    path.write_text(to_json({"process": os.getpid(), "machine": socket.gethostname(),
-                             "since": datetime.now(UTC).isoformat(timespec="seconds")}))
+    path.write_text(
+        to_json(
+            {
+                "process": os.getpid(),
+                "machine": socket.gethostname(),
+                "since": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+    )
     own = path.stat()
 
     def is_there() -> bool:

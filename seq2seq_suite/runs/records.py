@@ -99,20 +99,29 @@ def shaped(value: Any, shape: type[Shape], path: Path, *, expected: str, remedy:
         first = error.errors()[0]
         keys = ".".join(map(str, first["loc"]))
         problem = "is missing" if first["type"] == "missing" else "has another type"
-        raise DataError(f"'{keys}' {problem}" if keys else "unexpected contents", file=str(path),
-                        expected=expected, remedy=remedy) from None
+        raise DataError(
+            f"'{keys}' {problem}" if keys else "unexpected contents", file=str(path), expected=expected, remedy=remedy
+        ) from None
 
 
 def read_provenance(directory: Path) -> Provenance:
     """Where a run came from."""
-    return read_record(directory / PROVENANCE, Provenance, expected="the facts that `run` writes at its start",
-                       remedy="restore the file, or delete it to continue the run without it")
+    return read_record(
+        directory / PROVENANCE,
+        Provenance,
+        expected="the facts that `run` writes at its start",
+        remedy="restore the file, or delete it to continue the run without it",
+    )
 
 
 def read_summary(directory: Path) -> Summary:
     """How a finished run ended."""
-    return read_record(directory / SUMMARY, Summary, expected="the summary that `run` writes at its end",
-                       remedy="finish the run, with `run ... --resume` if it was stopped, or name another directory")
+    return read_record(
+        directory / SUMMARY,
+        Summary,
+        expected="the summary that `run` writes at its end",
+        remedy="finish the run, with `run ... --resume` if it was stopped, or name another directory",
+    )
 
 
 def read_predictions(directory: Path, split: str) -> list[Prediction]:

@@ -36,8 +36,22 @@ from seq2seq_suite.terminal.progress import Logged, unlogged
 CONFIG = "config.yaml"
 _CODE = "code"  # a copy of the files that hold code of the user's own
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
-OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-                  "predictions", "inspection", "report.html", "tasks", _CODE})
+OURS = frozenset(
+    {
+        CONFIG,
+        "provenance.json",
+        "metrics.jsonl",
+        "log.txt",
+        "summary.json",
+        "checkpoints",
+        "vocabulary",
+        "predictions",
+        "inspection",
+        "report.html",
+        "tasks",
+        _CODE,
+    }
+)
 _BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks", _CODE})  # files of a run that failed early
 _REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 
@@ -87,9 +101,13 @@ class RunDirectory:
                 if names and overwrite:
                     run._put_aside(names)
                 elif names and not resume:
-                    raise ConfigError("the directory is not empty", file=str(path), expected="a new one for a new run",
-                                      remedy="--resume continues the run in it, --overwrite deletes it first, "
-                                             "--output DIR writes elsewhere")
+                    raise ConfigError(
+                        "the directory is not empty",
+                        file=str(path),
+                        expected="a new one for a new run",
+                        remedy="--resume continues the run in it, --overwrite deletes it first, "
+                        "--output DIR writes elsewhere",
+                    )
                 run._is_there = is_there
                 try:
                     yield from run._used()
@@ -104,22 +122,32 @@ class RunDirectory:
         """Create the directory if allowed; the created folders, innermost first."""
         place = str(self.path)
         if resume and overwrite:
-            raise ConfigError("--resume and --overwrite exclude each other", file=place,
-                              remedy="--resume continues the run, --overwrite deletes it first")
+            raise ConfigError(
+                "--resume and --overwrite exclude each other",
+                file=place,
+                remedy="--resume continues the run, --overwrite deletes it first",
+            )
         try:
             if self.path.exists() and not self.path.is_dir():
-                raise ConfigError("is a file", file=place, expected="a directory for the run",
-                                  remedy="choose another with --output")
+                raise ConfigError(
+                    "is a file", file=place, expected="a directory for the run", remedy="choose another with --output"
+                )
             if resume and not self.config.exists():
                 missing = f"it has no {CONFIG}" if self.path.is_dir() else "the directory does not exist"
-                raise ConfigError(f"there is no run to resume: {missing}", file=place,
-                                  expected="the directory of an earlier run",
-                                  remedy="name it with --output, or leave out --resume to start from scratch")
+                raise ConfigError(
+                    f"there is no run to resume: {missing}",
+                    file=place,
+                    expected="the directory of an earlier run",
+                    remedy="name it with --output, or leave out --resume to start from scratch",
+                )
             made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-            raise ConfigError(f"cannot be created: {getattr(error, 'strerror', error)}", file=place,
-                              remedy="choose another directory with --output") from None
+            raise ConfigError(
+                f"cannot be created: {getattr(error, 'strerror', error)}",
+                file=place,
+                remedy="choose another directory with --output",
+            ) from None
         return made
 
     def _used(self) -> Iterator[RunDirectory]:
@@ -225,8 +253,7 @@ class RunDirectory:
 
     @contextmanager
     def logging(self, before: Iterable[str] = ()) -> Iterator[None]:
-        """Append to log.txt lines that were printed before, meanwhile all that is printed, and how it ends if it fails.
-        """
+        """Append to log.txt lines printed before, meanwhile all that is printed, and how it ends if it fails."""
         for line in before:
             self.log(line)
         try:
@@ -252,8 +279,12 @@ class RunDirectory:
         """Write the summary."""
         atomic_write_text(self.summary, to_json(summary, indent=1))
 
-    def write_predictions(self, name: str, rows: Iterable[Mapping[str, Any]],
-                          others: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+    def write_predictions(
+        self,
+        name: str,
+        rows: Iterable[Mapping[str, Any]],
+        others: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
         """Write predictions/<name>.jsonl, a row for each example, and `others` as <name>.<their name>.json."""
         self.predictions.mkdir(exist_ok=True)
         atomic_write_text(self.predictions / f"{name}.jsonl", "".join(to_json(row) + "\n" for row in rows))
@@ -261,8 +292,15 @@ class RunDirectory:
             atomic_write_text(self.predictions / f"{name}.{part}.json", to_json(content))
 
 
-def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1,
-               kernels: str = "fast", components: Mapping[str, str] | None = None) -> dict[str, Any]:
+def provenance(
+    command: list[str],
+    seed: int,
+    data_hashes: dict[str, str],
+    *,
+    processes: int = 1,
+    kernels: str = "fast",
+    components: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Everything that is needed to reproduce a result.
 
     Args:
@@ -280,13 +318,28 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
 
     commit, changed = _commit(Path(__file__).resolve().parents[2])
     return {
-        "command": command, "seed": seed, "data": data_hashes, "processes": processes,
-        "kernels": kernels, "components": {slot: f"{component} sha256 {hash_of(Path(component.rpartition(':')[0]))}"
-                                           for slot, component in (components or {}).items()},
-        "time": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit, "changed_since_commit": changed,
-        "versions": {"seq2seq_suite": __version__, "python": platform.python_version(), "torch": torch.__version__,
-                     "numpy": numpy.__version__},
-        "system": platform.platform(), "cpu": _cpu(), "cpu_cores": os.cpu_count(), "threads": torch.get_num_threads(),
+        "command": command,
+        "seed": seed,
+        "data": data_hashes,
+        "processes": processes,
+        "kernels": kernels,
+        "components": {
+            slot: f"{component} sha256 {hash_of(Path(component.rpartition(':')[0]))}"
+            for slot, component in (components or {}).items()
+        },
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit,
+        "changed_since_commit": changed,
+        "versions": {
+            "seq2seq_suite": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+        },
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "cpu_cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
     }
 
@@ -296,9 +349,12 @@ def _check_deletable(path: Path, names: set[str]) -> None:
     listed = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
     if foreign or (CONFIG not in names and not names & OURS <= _BEFORE_CONFIG):
         got = f"it has files that no run wrote: {listed}" if foreign else f"it does not look like a run: no {CONFIG}"
-        raise ConfigError(f"not deleted: {got}", file=str(path),
-                          expected="the directory of an earlier run, or an empty one",
-                          remedy="choose another directory with --output, or empty this one yourself")
+        raise ConfigError(
+            f"not deleted: {got}",
+            file=str(path),
+            expected="the directory of an earlier run, or an empty one",
+            remedy="choose another directory with --output, or empty this one yourself",
+        )
 
 
 def _delete(entries: Iterable[Path]) -> None:
@@ -315,9 +371,12 @@ def _commit(root: Path) -> tuple[str, bool]:
     if not (root / ".git").exists():
         return "", False
     try:
-        commit, status = (subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20,
-                                         check=True).stdout.strip()
-                          for words in (["rev-parse", "--verify", "HEAD"], ["status", "--porcelain"]))
+        commit, status = (
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=True
+            ).stdout.strip()
+            for words in (["rev-parse", "--verify", "HEAD"], ["status", "--porcelain"])
+        )
     except (OSError, subprocess.SubprocessError):
         return "", False
     return commit, bool(status)

@@ -44,9 +44,14 @@ def best(directory: Path) -> Path:
         path = directory / "checkpoints" / name
         if path.is_dir():
             return path
-    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
-                    remedy="continue the run up to its first validation, with `run ... --resume`" if directory.is_dir()
-                    else "train that run first, or name another directory")
+    raise DataError(
+        "no checkpoint",
+        file=str(directory / "checkpoints"),
+        expected="best or last",
+        remedy="continue the run up to its first validation, with `run ... --resume`"
+        if directory.is_dir()
+        else "train that run first, or name another directory",
+    )
 
 
 def load_best(directory: Path, model: nn.Module) -> None:
@@ -96,14 +101,20 @@ def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
         first = f"no '{missing[0]}'" if missing else f"unexpected '{extra[0]}'"
-        raise DataError(f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} unexpected)",
-                        file=str(path), expected="the weights that config.yaml describes",
-                        remedy="use the run directory that the checkpoint came from")
+        raise DataError(
+            f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} unexpected)",
+            file=str(path),
+            expected="the weights that config.yaml describes",
+            remedy="use the run directory that the checkpoint came from",
+        )
     for name, tensor in tensors.items():
         if tensor.shape != expected[name].shape:
-            raise DataError(f"'{name}' has shape {tuple(tensor.shape)}", file=str(path),
-                            expected=str(tuple(expected[name].shape)),
-                            remedy="use the run directory that the checkpoint came from")
+            raise DataError(
+                f"'{name}' has shape {tuple(tensor.shape)}",
+                file=str(path),
+                expected=str(tuple(expected[name].shape)),
+                remedy="use the run directory that the checkpoint came from",
+            )
     model.load_state_dict(tensors, strict=False)
     return _counted(tensors, fresh)
 
@@ -128,16 +139,21 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     loaded: dict[str, Tensor] = {}
     added: dict[str, Tensor] = {}
     for part in parts:
-        wanted, found = ({name: tensor for name, tensor in some.items() if _part(name) == part}
-                         for some in (own, tensors))
+        wanted, found = (
+            {name: tensor for name, tensor in some.items() if _part(name) == part} for some in (own, tensors)
+        )
         fresh = _fresh(wanted, found)
         found |= fresh
         wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
-            name for name in wanted if own[name].shape != found[name].shape)
+            name for name in wanted if own[name].shape != found[name].shape
+        )
         if wrong or not wanted:
-            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'it is missing'}",
-                            file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
-                            remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
+            raise DataError(
+                f"the part '{part}' does not fit: {wrong[0] if wrong else 'it is missing'}",
+                file=str(path / MODEL),
+                expected="a run with the same backbone, front-end and task options",
+                remedy="give both runs the same `backbone`, or name fewer parts under init_parts",
+            )
         loaded |= found
         added |= fresh
     model.load_state_dict(loaded, strict=False)
@@ -164,18 +180,27 @@ def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
 def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The convolutions that a model has but the weights do not, initialised to add nothing to their layers."""
     layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
-    missing = {name: tensor for name, tensor in wanted.items()
-               if (found := _CONVOLUTION.match(name)) and found[1] not in layers}
-    return {name: torch.zeros_like(tensor) if ".convolution.outer." in name else tensor
-            for name, tensor in missing.items()}
+    missing = {
+        name: tensor
+        for name, tensor in wanted.items()
+        if (found := _CONVOLUTION.match(name)) and found[1] not in layers
+    }
+    return {
+        name: torch.zeros_like(tensor) if ".convolution.outer." in name else tensor for name, tensor in missing.items()
+    }
 
 
 def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """A language model's tensors renamed to those of a model that reads the texts as its source."""
-    names = {"model.embedding.": "model.frontend.embedding.", "model.positions.": "model.frontend.positions.",
-             "model.output.": "strategy.auxiliaries.language.head."}
-    return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
-            for name, tensor in tensors.items()}
+    names = {
+        "model.embedding.": "model.frontend.embedding.",
+        "model.positions.": "model.frontend.positions.",
+        "model.output.": "strategy.auxiliaries.language.head.",
+    }
+    return {
+        next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def check_files(path: Path, names: Sequence[str]) -> State:
@@ -204,8 +229,9 @@ def other_checkpoints(path: Path) -> str:
     """The remedy for a damaged checkpoint."""
     own = Path(os.path.realpath(path))  # `Path.resolve` fails on cyclic links
     others = [other.name for other in steps(own.parent) if other != own]
-    return f"other checkpoints here: {', '.join(others)}; run ... --resume uses them" if others else \
-        "train the run again"
+    return (
+        f"other checkpoints here: {', '.join(others)}; run ... --resume uses them" if others else "train the run again"
+    )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -218,8 +244,12 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     found = with_present_names(found)
     broken = [name for name, tensor in found.items() if path.name == MODEL and not tensor.isfinite().all()]
     if broken:
-        raise DataError(f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
-                        file=str(path), expected="weights", remedy=other_checkpoints(path.parent))
+        raise DataError(
+            f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
+            file=str(path),
+            expected="weights",
+            remedy=other_checkpoints(path.parent),
+        )
     return found
 
 

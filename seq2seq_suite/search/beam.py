@@ -20,13 +20,23 @@ if TYPE_CHECKING:
 
 
 @torch.inference_mode()
-def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
-                     constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def greedy_or_sample(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Greedy search, or as many samples as `num_hypotheses`; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
-    return [sorted((one_output(stepper, *start) for _ in range(draws)), key=lambda hypothesis: -hypothesis.score)
-            for start in starts(stepper, batch, memory, limit, prefixes)]
+    return [
+        sorted((one_output(stepper, *start) for _ in range(draws)), key=lambda hypothesis: -hypothesis.score)
+        for start in starts(stepper, batch, memory, limit, prefixes)
+    ]
 
 
 def one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
@@ -43,8 +53,16 @@ def one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hy
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def beam_search(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Beam search: each step keeps the `beam_size` most probable partial outputs; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     return [one_beam(stepper, *start) for start in starts(stepper, batch, memory, limit, prefixes)]
@@ -59,12 +77,20 @@ def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list
         last_step = previous.new_ones(len(beam), dtype=torch.bool) if step == limit else None
         # At least k of 2k candidates do not end, since each output can end in only one way.
         *found, rows = stepper.candidates(rows, previous, last_step, 2 * options.beam_size)
-        candidates = [(total + gain, row, symbol) for row, ((_, total), gains, symbols)
-                      in enumerate(zip(beam, *(part.tolist() for part in found), strict=True))
-                      for gain, symbol in zip(gains, symbols, strict=True) if gain > NEVER]
+        candidates = [
+            (total + gain, row, symbol)
+            for row, ((_, total), gains, symbols) in enumerate(
+                zip(beam, *(part.tolist() for part in found), strict=True)
+            )
+            for gain, symbol in zip(gains, symbols, strict=True)
+            if gain > NEVER
+        ]
         best = heapq.nlargest(2 * options.beam_size, candidates)
-        finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
-                     for total, row, symbol in best if symbol == END]
+        finished += [
+            Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
+            for total, row, symbol in best
+            if symbol == END
+        ]
         finished = heapq.nlargest(wanted, finished, key=lambda hypothesis: hypothesis.score)
         best = [candidate for candidate in best if candidate[2] != END][: options.beam_size]
         # Stop if even the best open output could not win, were all its further symbols certain.
@@ -77,8 +103,9 @@ def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list
     return finished
 
 
-def starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
-           ) -> Iterator[tuple[Rows, Tensor, int]]:
+def starts(
+    stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
+) -> Iterator[tuple[Rows, Tensor, int]]:
     """Of each sentence its row, the symbol (1,) before the first, and the longest output."""
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     for item, longest in enumerate(limit.tolist()):

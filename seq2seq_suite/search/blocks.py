@@ -45,23 +45,33 @@ class Outputs:
     def empty(limit: Tensor, size: int) -> Outputs:
         """Nothing written yet, and room for a last block of `size` symbols."""
         shape = (limit.size(0), int(limit.max()) + size)
-        return Outputs(limit.new_full(shape, END), limit.new_zeros(shape, dtype=torch.float32),
-                       limit.new_zeros(shape), limit)
+        return Outputs(
+            limit.new_full(shape, END), limit.new_zeros(shape, dtype=torch.float32), limit.new_zeros(shape), limit
+        )
 
     def hypotheses(self, options: SearchOptions) -> list[list[Hypothesis]]:
         """One for each sentence; `details` has the pass in which each symbol, END included, was written."""
         found = []
-        for symbols, gains, passes, most in zip(self.symbols.tolist(), self.gains.tolist(), self.passes.tolist(),
-                                                self.limit.tolist(), strict=True):
+        for symbols, gains, passes, most in zip(
+            self.symbols.tolist(), self.gains.tolist(), self.passes.tolist(), self.limit.tolist(), strict=True
+        ):
             length = symbols.index(END) + 1
             score = options.normalise(sum(gains[:length]), length)
-            found.append([Hypothesis(tuple(symbols[: length - 1]), score, length < most,
-                                     {"passes": tuple(passes[:length])})])
+            found.append(
+                [Hypothesis(tuple(symbols[: length - 1]), score, length < most, {"passes": tuple(passes[:length])})]
+            )
         return found
 
 
-def slot_inputs(model: Seq2Seq, memory: Memory, symbols: Tensor, state: dict[str, Tensor], known: Tensor, *,
-                offset: int | Tensor = 0) -> Tensor:
+def slot_inputs(
+    model: Seq2Seq,
+    memory: Memory,
+    symbols: Tensor,
+    state: dict[str, Tensor],
+    known: Tensor,
+    *,
+    offset: int | Tensor = 0,
+) -> Tensor:
     """The decoder's input (N,T,D) of slots that hold symbols (N,T).
 
     Args:
@@ -71,19 +81,34 @@ def slot_inputs(model: Seq2Seq, memory: Memory, symbols: Tensor, state: dict[str
         known: (N,T) bool, where that state is known, because nothing before it is hidden.
     """
     hidden = ~known.unsqueeze(2)
-    return model.embed(symbols, memory, offset=offset,
-                       **{name: part.masked_fill(hidden, _NOTHING[name]) for name, part in state.items()})
+    return model.embed(
+        symbols,
+        memory,
+        offset=offset,
+        **{name: part.masked_fill(hidden, _NOTHING[name]) for name, part in state.items()},
+    )
 
 
 def described(stepper: Stepper, states: Sequence[Rows]) -> dict[str, Tensor]:
     """What a guide reads of the automaton's state (N,T,...) in T rows of states."""
-    return {name: torch.stack([getattr(stepper.constraint, name)(one.automaton) for one in states], 1)
-            for name in stepper.model.reads}
+    return {
+        name: torch.stack([getattr(stepper.constraint, name)(one.automaton) for one in states], 1)
+        for name in stepper.model.reads
+    }
 
 
 @torch.inference_mode()
-def write_blocks(model: Seq2Seq, batch: Batch, memory: Memory, *, size: int, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def write_blocks(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    size: int,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Writes blocks from left to right; a pass writes those symbols of a block that are sure.
 
     In `options.order` any these are all of a probability of at least `options.threshold`, and at least the likeliest
@@ -116,8 +141,14 @@ def write_blocks(model: Seq2Seq, batch: Batch, memory: Memory, *, size: int, opt
             return found.hypotheses(options)
         states = _states_along(stepper, rows, block.symbols)
         known = torch.ones_like(block.known)
-        clean = slot_inputs(stepper.model, rows.memory, block.inputs, described(stepper, states[:-1]), known,
-                            offset=offset_of(stepper, rows))[going]
+        clean = slot_inputs(
+            stepper.model,
+            rows.memory,
+            block.inputs,
+            described(stepper, states[:-1]),
+            known,
+            offset=offset_of(stepper, rows),
+        )[going]
         rows, previous = states[-1].select(going, going), block.symbols[going, -1]
         alive, start = alive[going], start + size
 
@@ -147,8 +178,15 @@ class _Block:
     def empty(rows: Rows, previous: Tensor, width: int, last: Tensor) -> _Block:
         """Nothing written yet."""
         symbols = previous.new_full((previous.size(0), width), MASK)
-        return _Block(previous, symbols, torch.zeros_like(symbols, dtype=torch.bool), symbols.float(),
-                      torch.zeros_like(symbols), last, [rows] * (width + 1))
+        return _Block(
+            previous,
+            symbols,
+            torch.zeros_like(symbols, dtype=torch.bool),
+            symbols.float(),
+            torch.zeros_like(symbols),
+            last,
+            [rows] * (width + 1),
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -188,9 +226,14 @@ class _Block:
         known = sure | self.known
         known = known | ((symbols == END) & known).long().cumsum(1).bool()
         new = known & ~self.known
-        return replace(self, symbols=symbols, known=known, states=states,
-                       gains=torch.where(new, gains.masked_fill(behind, 0.0), self.gains),
-                       passes=torch.where(new, number.unsqueeze(1), self.passes))
+        return replace(
+            self,
+            symbols=symbols,
+            known=known,
+            states=states,
+            gains=torch.where(new, gains.masked_fill(behind, 0.0), self.gains),
+            passes=torch.where(new, number.unsqueeze(1), self.passes),
+        )
 
 
 def _pass(stepper: Stepper, rows: Rows, block: _Block, clean: Tensor | None) -> tuple[Tensor, Rows]:
@@ -200,8 +243,14 @@ def _pass(stepper: Stepper, rows: Rows, block: _Block, clean: Tensor | None) -> 
     """
     model, cached, width = stepper.model, rows.cache.length, block.symbols.size(1)
     before = 0 if clean is None else clean.size(1)
-    x = slot_inputs(model, rows.memory, block.inputs, described(stepper, block.states[:-1]), block.has_state,
-                    offset=offset_of(stepper, rows) + before)
+    x = slot_inputs(
+        model,
+        rows.memory,
+        block.inputs,
+        described(stepper, block.states[:-1]),
+        block.has_state,
+        offset=offset_of(stepper, rows) + before,
+    )
     visible = None
     if clean is not None:
         past, total = offset_of(stepper, rows), before + width
@@ -218,8 +267,9 @@ def offset_of(stepper: Stepper, rows: Rows) -> int:
     return stepper.model.target_length(rows.cache, rows.memory)
 
 
-def _path(stepper: Stepper, rows: Rows, logits: Tensor, symbols: Tensor, kept: Tensor, last: Tensor
-          ) -> tuple[Tensor, Tensor, list[Rows], Tensor]:
+def _path(
+    stepper: Stepper, rows: Rows, logits: Tensor, symbols: Tensor, kept: Tensor, last: Tensor
+) -> tuple[Tensor, Tensor, list[Rows], Tensor]:
     """The likeliest symbols of a block, chosen from left to right, END behind the first END.
 
     Args:

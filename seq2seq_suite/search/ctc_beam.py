@@ -36,8 +36,11 @@ def ctc_beam(scores: Tensor, width: int, language: SymbolGain | None = None) -> 
     # output -> log-probability of its paths that end in a blank, in its last symbol; what its symbols added
     beam = {(): [0.0, NEVER, 0.0]}
     for place, row in enumerate(scores.numpy(force=True)):
-        tried = [(symbol, gain) for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
-                 if symbol != BLANK and gain > least]
+        tried = [
+            (symbol, gain)
+            for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
+            if symbol != BLANK and gain > least
+        ]
         following: dict[tuple[int, ...], list[float]] = {}
         for output, (in_blank, in_symbol, added) in beam.items():
             either = _add(in_blank, in_symbol)
@@ -53,8 +56,10 @@ def ctc_beam(scores: Tensor, width: int, language: SymbolGain | None = None) -> 
                     longer = following[grown] = [NEVER, NEVER, added + more]
                 longer[1] = _add(longer[1], (in_blank if symbol == last else either) + gain)
         beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _score(*one[1])))
-    found = [(output, _score(*parts) + (0.0 if language is None else language(output, END)))
-             for output, parts in beam.items()]
+    found = [
+        (output, _score(*parts) + (0.0 if language is None else language(output, END)))
+        for output, parts in beam.items()
+    ]
     return sorted(((output, score) for output, score in found if score > NEVER), key=lambda one: -one[1])
 
 

@@ -31,8 +31,10 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
     fresh = torch.ones_like(path, dtype=torch.bool)
     fresh[:, 1:] = path[:, 1:] != path[:, :-1]
     kept = fresh & (path != BLANK)
-    return [(row[keep].tolist(), score) for row, keep, score
-            in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
+    return [
+        (row[keep].tolist(), score)
+        for row, keep, score in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

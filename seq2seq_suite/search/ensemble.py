@@ -74,21 +74,32 @@ class Ensemble(nn.Module):
         """Target symbols in the caches."""
         return self.models[0].target_length(cache.members[0], memory.members[0])
 
-    def embed(self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, **state: Tensor
-              ) -> tuple[Tensor, ...]:
+    def embed(
+        self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, **state: Tensor
+    ) -> tuple[Tensor, ...]:
         """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`. `state` has the fields in `reads`."""
-        return tuple(model.embed(symbols, own, offset=offset, **state)
-                     for model, own in zip(self.models, memory.members, strict=True))
+        return tuple(
+            model.embed(symbols, own, offset=offset, **state)
+            for model, own in zip(self.models, memory.members, strict=True)
+        )
 
-    def decode(self, x: tuple[Tensor, ...], visible: Tensor | None, memory: Memories, cache: Caches
-               ) -> tuple[tuple[Tensor, ...], Caches]:
+    def decode(
+        self, x: tuple[Tensor, ...], visible: Tensor | None, memory: Memories, cache: Caches
+    ) -> tuple[tuple[Tensor, ...], Caches]:
         """Their hidden states, (N,T,D) each, and the longer caches."""
-        hidden, caches = zip(*(model.decode(one, visible, own, past) for model, one, own, past
-                               in zip(self.models, x, memory.members, cache.members, strict=True)), strict=True)
+        hidden, caches = zip(
+            *(
+                model.decode(one, visible, own, past)
+                for model, one, own, past in zip(self.models, x, memory.members, cache.members, strict=True)
+            ),
+            strict=True,
+        )
         return hidden, Caches(caches)
 
     def logits(self, hidden: tuple[Tensor, ...], memory: Memories) -> Tensor:
         """(N,T,V) the logarithm of the mean probability."""
-        each = [model.logits(one, own).float().log_softmax(-1)
-                for model, one, own in zip(self.models, hidden, memory.members, strict=True)]
+        each = [
+            model.logits(one, own).float().log_softmax(-1)
+            for model, one, own in zip(self.models, hidden, memory.members, strict=True)
+        ]
         return torch.stack(each).logsumexp(0) - math.log(len(each))

@@ -29,10 +29,12 @@ class FinishedBeams(PerRow):
     @staticmethod
     def empty(sentences: int, beams: int, longest: int, device: torch.device) -> FinishedBeams:
         """None found yet, and room for outputs of `longest` symbols."""
-        return FinishedBeams(torch.full((sentences, beams), NEVER, device=device),
-                             torch.full((sentences, beams, longest), END, device=device),
-                             torch.zeros(sentences, beams, dtype=torch.int64, device=device),
-                             torch.zeros(sentences, beams, dtype=torch.bool, device=device))
+        return FinishedBeams(
+            torch.full((sentences, beams), NEVER, device=device),
+            torch.full((sentences, beams, longest), END, device=device),
+            torch.zeros(sentences, beams, dtype=torch.int64, device=device),
+            torch.zeros(sentences, beams, dtype=torch.bool, device=device),
+        )
 
     def merge(self, scores: Tensor, history: Tensor, complete: Tensor, length: Tensor | None = None) -> FinishedBeams:
         """The best k of these and of candidates with scores (B,c), symbols (B,c,t) and `length` (1,), t if None."""
@@ -44,12 +46,21 @@ class FinishedBeams(PerRow):
         lengths = torch.full_like(scores, width, dtype=torch.int64) if length is None else length.expand(scores.shape)
         lengths = torch.cat((self.lengths, lengths), 1)
         flags = torch.cat((self.complete, complete), 1)
-        return FinishedBeams(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
-                             lengths.gather(1, place), flags.gather(1, place))
+        return FinishedBeams(
+            best,
+            symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
+            lengths.gather(1, place),
+            flags.gather(1, place),
+        )
 
     def hypotheses(self, count: int) -> list[list[Hypothesis]]:
         """The best of each sentence."""
         parts = (part.tolist() for part in (self.symbols, self.lengths, self.scores, self.complete))
-        return [[Hypothesis(tuple(symbols[:length]), score, complete)
-                 for symbols, length, score, complete in zip(*found, strict=True) if score > NEVER][:count]
-                for found in zip(*parts, strict=True)]
+        return [
+            [
+                Hypothesis(tuple(symbols[:length]), score, complete)
+                for symbols, length, score, complete in zip(*found, strict=True)
+                if score > NEVER
+            ][:count]
+            for found in zip(*parts, strict=True)
+        ]

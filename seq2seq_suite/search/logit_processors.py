@@ -30,19 +30,25 @@ def logit_processors(options: SearchOptions, constraint: Constraint | None, rows
     """The processors that a search needs, in their order; `rows` are those that it starts from."""
     excluded = torch.tensor(EXCLUDED, device=rows.memory.states.mask.device)
     given = cast(Constraint, constraint)  # read only where there is one
-    return [processor for is_needed, processor in (
-        (True, lambda scores, rows: scores.index_fill_(1, excluded, NEVER)),  # in place: they are the step's own
-        (options.repetition_penalty != 1.0, after_prefix(penalise_repetition, penalty=options.repetition_penalty)),
-        (options.no_repeat_ngram > 0, after_prefix(exclude_repeated_ngrams, size=options.no_repeat_ngram)),
-        (options.min_length > 0, after_prefix(exclude_early_end, least=options.min_length)),
-        (constraint is not None and options.constraint,
-         lambda scores, rows: scores.masked_fill(~given.allowed(rows.automaton), NEVER)),
-        *((True, processor) for processor in options.own_processors()),
-        (True, lambda scores, rows: scores.log_softmax(-1)),
-        (rows.prefixes is not None, partial(mix_with_ctc, weight=options.ctc_weight)),
-        (constraint is not None, partial(add_gains, constraint=given)),
-        (rows.history is not None, force_prefix),
-    ) if is_needed]
+    return [
+        processor
+        for is_needed, processor in (
+            (True, lambda scores, rows: scores.index_fill_(1, excluded, NEVER)),  # in place: they are the step's own
+            (options.repetition_penalty != 1.0, after_prefix(penalise_repetition, penalty=options.repetition_penalty)),
+            (options.no_repeat_ngram > 0, after_prefix(exclude_repeated_ngrams, size=options.no_repeat_ngram)),
+            (options.min_length > 0, after_prefix(exclude_early_end, least=options.min_length)),
+            (
+                constraint is not None and options.constraint,
+                lambda scores, rows: scores.masked_fill(~given.allowed(rows.automaton), NEVER),
+            ),
+            *((True, processor) for processor in options.own_processors()),
+            (True, lambda scores, rows: scores.log_softmax(-1)),
+            (rows.prefixes is not None, partial(mix_with_ctc, weight=options.ctc_weight)),
+            (constraint is not None, partial(add_gains, constraint=given)),
+            (rows.history is not None, force_prefix),
+        )
+        if is_needed
+    ]
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,11 @@ class History(PerRow):
     def if_needed(batch: Batch, options: SearchOptions) -> History | None:
         """The history of empty outputs; None if no processor would read it."""
         begin = batch.auxiliary.get("begin")
-        if begin is None and options.repetition_penalty == 1.0 and not (
-                options.no_repeat_ngram or options.min_length or options.processors):
+        if (
+            begin is None
+            and options.repetition_penalty == 1.0
+            and not (options.no_repeat_ngram or options.min_length or options.processors)
+        ):
             return None
         empty = batch.target.new_empty(batch.target.size(0), 0)
         return History(empty, empty if begin is None else begin)
@@ -79,10 +88,12 @@ class History(PerRow):
 
 def after_prefix(function: Callable[..., Tensor], **options: float) -> LogitProcessor:
     """A function of scores and the symbols so far, for the rows that no forced beginning tells how to continue."""
+
     def process(scores: Tensor, rows: Rows) -> Tensor:
         assert rows.history is not None
         processed, required = function(scores, rows.history.symbols, **options), rows.history.required()
         return processed if required is None else torch.where(required == PAD, processed, scores)
+
     return process
 
 

@@ -41,9 +41,16 @@ def drafts_of(batch: Batch) -> list[list[int]] | None:
 
 
 @torch.inference_mode()
-def drafted_greedy(model: Seq2Seq, batch: Batch, memory: Memory, drafts: Sequence[Sequence[int]], *,
-                   options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
-                   ) -> list[list[Hypothesis]]:
+def drafted_greedy(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    drafts: Sequence[Sequence[int]],
+    *,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
     """Greedy search, one sentence after the other; see `Strategy.generate`.
 
     Args:
@@ -51,8 +58,10 @@ def drafted_greedy(model: Seq2Seq, batch: Batch, memory: Memory, drafts: Sequenc
         drafts: an output of each sentence without END, which may be wrong in any way.
     """
     stepper = Stepper(model, constraint, options)
-    return [[_verified(stepper, rows, previous, list(draft), longest)] for draft, (rows, previous, longest)
-            in zip(drafts, starts(stepper, batch, memory, limit, None), strict=True)]
+    return [
+        [_verified(stepper, rows, previous, list(draft), longest)]
+        for draft, (rows, previous, longest) in zip(drafts, starts(stepper, batch, memory, limit, None), strict=True)
+    ]
 
 
 def _verified(stepper: Stepper, rows: Rows, previous: Tensor, draft: list[int], limit: int) -> Hypothesis:
@@ -98,8 +107,10 @@ def _log_probs_along(stepper: Stepper, states: list[Rows], inputs: Tensor, left:
     """
     model, rows, count = stepper.model, states[0], inputs.size(0)
     offset = model.target_length(rows.cache, rows.memory)
-    automaton = {name: torch.cat([getattr(stepper.constraint, name)(state.automaton) for state in states]).unsqueeze(0)
-                 for name in model.reads}
+    automaton = {
+        name: torch.cat([getattr(stepper.constraint, name)(state.automaton) for state in states]).unsqueeze(0)
+        for name in model.reads
+    }
     x = model.embed(inputs.unsqueeze(0), rows.memory, offset=offset, **automaton)
     visible = causal(count, offset, inputs.device) if count > 1 else None
     hidden, cache = model.decode(x, visible, rows.memory, rows.cache)

@@ -40,10 +40,13 @@ class Rows:
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Rows:
         """The given rows, and the given sentences where some are finished."""
-        return Rows(self.memory if sentences is None else self.memory.select(sentences), self.cache.select(rows),
-                    None if self.automaton is None else self.automaton.select(rows),
-                    None if self.prefixes is None else self.prefixes.select(rows),
-                    None if self.history is None else self.history.select(rows))
+        return Rows(
+            self.memory if sentences is None else self.memory.select(sentences),
+            self.cache.select(rows),
+            None if self.automaton is None else self.automaton.select(rows),
+            None if self.prefixes is None else self.prefixes.select(rows),
+            None if self.history is None else self.history.select(rows),
+        )
 
     @property
     def is_stateless(self) -> bool:
@@ -76,8 +79,9 @@ class Stepper:
         self.processors = logit_processors(self.options, self.constraint, rows)
         return rows, previous
 
-    def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
-                   ) -> tuple[Tensor, Tensor, Rows]:
+    def candidates(
+        self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
+    ) -> tuple[Tensor, Tensor, Rows]:
         """Log-probabilities and symbols (N,min(count,V)) of the best to follow, or of one drawn; and the rows."""
         log_probabilities, rows = self.log_probabilities(rows, previous, last_step)
         if self.options.sampling:
@@ -107,5 +111,9 @@ class Stepper:
     def advance(self, rows: Rows, symbols: Tensor) -> Rows:
         """The rows' states after `symbols` (N,)."""
         automaton, prefixes, history = rows.automaton, rows.prefixes, rows.history
-        return replace(rows, automaton=None if automaton is None else self.constraint.advance(automaton, symbols),
-                       prefixes=prefixes and prefixes.advance(symbols), history=history and history.advance(symbols))
+        return replace(
+            rows,
+            automaton=None if automaton is None else self.constraint.advance(automaton, symbols),
+            prefixes=prefixes and prefixes.advance(symbols),
+            history=history and history.advance(symbols),
+        )

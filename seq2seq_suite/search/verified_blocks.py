@@ -24,8 +24,17 @@ if TYPE_CHECKING:
 
 
 @torch.inference_mode()
-def write_verified(model: Seq2Seq, batch: Batch, memory: Memory, *, size: int, options: SearchOptions, limit: Tensor,
-                   constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
+def write_verified(
+    model: Seq2Seq,
+    batch: Batch,
+    memory: Memory,
+    *,
+    size: int,
+    options: SearchOptions,
+    limit: Tensor,
+    constraint: Constraint | None = None,
+    prefixes: Prefixes | None = None,
+) -> list[list[Hypothesis]]:
     """Greedy search of the model as one from left to right, several symbols in a pass; see `blocks.write_blocks`.
 
     A pass checks `size` - 1 drafted symbols, and drafts the next ones behind each beginning of these, of which one will
@@ -92,8 +101,9 @@ def _draft(stepper: Stepper, rows: Rows, previous: Tensor, logits: Tensor | None
     return states, torch.stack(symbols, 1)
 
 
-def _wide_pass(stepper: Stepper, rows: Rows, states: Sequence[Rows], inputs: Tensor, cached: Tensor, offset: Tensor,
-               size: int) -> tuple[Tensor, Rows]:
+def _wide_pass(
+    stepper: Stepper, rows: Rows, states: Sequence[Rows], inputs: Tensor, cached: Tensor, offset: Tensor, size: int
+) -> tuple[Tensor, Rows]:
     """Hidden states (N,C + C * W,D) of the slots to check, and of a block behind each of them; the cache has the first.
 
     Args:
@@ -110,8 +120,14 @@ def _wide_pass(stepper: Stepper, rows: Rows, states: Sequence[Rows], inputs: Ten
     first = torch.arange(size, device=device) == 0
     held = torch.where(first, inputs.unsqueeze(2), MASK).flatten(0, 1)  # (N*C,W)
     state = {name: part.unsqueeze(2).expand(-1, -1, size, -1).flatten(0, 1) for name, part in state.items()}
-    drafted = slot_inputs(model, rows.memory, held, state, first.expand_as(held),
-                          offset=(offset.unsqueeze(1) + torch.arange(slots, device=device)).flatten())
+    drafted = slot_inputs(
+        model,
+        rows.memory,
+        held,
+        state,
+        first.expand_as(held),
+        offset=(offset.unsqueeze(1) + torch.arange(slots, device=device)).flatten(),
+    )
     visible = functional.pad(_seen_by_drafts(slots, size, device), (cached.size(1), 0)).repeat(count, 1, 1)
     visible[:, :, : cached.size(1)] = cached.unsqueeze(1)
     x = torch.cat((clean, drafted.unflatten(0, (count, slots)).flatten(1, 2)), 1)
@@ -133,8 +149,9 @@ def _processed(stepper: Stepper, logits: Tensor, states: Sequence[Rows], last_st
     """Log-probabilities (N,C,V) behind each slot, from logits."""
     if states[0].is_stateless:
         return stepper.process(logits.flatten(0, 1), states[0], last_step.flatten()).view(logits.shape)
-    return torch.stack([stepper.process(*one) for one in zip(logits.unbind(1), states, last_step.unbind(1),
-                                                             strict=True)], 1)
+    return torch.stack(
+        [stepper.process(*one) for one in zip(logits.unbind(1), states, last_step.unbind(1), strict=True)], 1
+    )
 
 
 def _picked(rows: Rows, states: Sequence[Rows], which: Tensor) -> Rows:

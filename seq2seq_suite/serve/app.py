@@ -27,10 +27,13 @@ from seq2seq_suite.serve.worker import Worker
 _HOSTS = ("127.0.0.1", "localhost")
 _SAFE = {  # of every answer: pages run their own scripts alone, and ask nothing but this server
     "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-                               "img-src data: blob:; media-src data: blob:; connect-src 'self'; base-uri 'none'; "
-                               "form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store",
-    "cross-origin-resource-policy": "same-origin"}
+    "img-src data: blob:; media-src data: blob:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
+}
 _DRAINED = 2**26  # bytes that are read, and dropped, of what is too large: a client that is cut off sees no answer
 
 
@@ -42,10 +45,19 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
         worker: the thread.
         limits: of requests.
     """
+
     def state() -> dict[str, Any]:
-        return {"runs": facts, "waiting": worker.waiting,
-                "limits": {"text": limits.text, "megabytes": limits.megabytes, "seconds": limits.seconds,
-                           "queue": limits.queue, "rate": limits.rate}}
+        return {
+            "runs": facts,
+            "waiting": worker.waiting,
+            "limits": {
+                "text": limits.text,
+                "megabytes": limits.megabytes,
+                "seconds": limits.seconds,
+                "queue": limits.queue,
+                "rate": limits.rate,
+            },
+        }
 
     async def index(_: Request) -> Response:
         return HTMLResponse(page)
@@ -74,15 +86,20 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     async def predict(request: Request) -> Response:
         given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != "application/json":
-            raise Refused(415, "the request is not JSON by its Content-Type", expected="application/json",
-                          remedy="send the header, or a file to /api/predict/file")
+            raise Refused(
+                415,
+                "the request is not JSON by its Content-Type",
+                expected="application/json",
+                remedy="send the header, or a file to /api/predict/file",
+            )
         question = read_question(await _body(request, limits.body, limits.seconds))
         size = sum(len(part) for part in (question.text, question.question, question.context) if part)
         if size > limits.text:
             raise Refused(413, f"{size:,} characters", expected=f"at most {limits.text:,}", remedy="cut the text")
         run = _chosen(runs, question)
-        return await answered(run, question, lambda: run.example(text=question.text, question=question.question,
-                                                                 context=question.context))
+        return await answered(
+            run, question, lambda: run.example(text=question.text, question=question.question, context=question.context)
+        )
 
     async def predict_file(request: Request) -> Response:
         asked = read_options(dict(request.query_params))
@@ -95,12 +112,24 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     reports: dict[str, str] = {}
     facts = [run.facts() for run in runs.values()]
     schema, page = document(limits), _live_page(state())
-    routes = [Route("/", index), Route("/docs", docs), Route("/openapi.json", openapi), Route("/api/runs", list_runs),
-              Route("/report", report),
-              Route("/api/examples", example), Route("/api/predict", predict, methods=["POST"]),
-              Route("/api/predict/file", predict_file, methods=["POST"])]
-    handlers = {Refused: _refused, UserError: lambda _, error: _refusal(Refused.of(error)), HTTPException: _no_page,
-                RunError: _failed, ClientDisconnect: lambda *_: Response(status_code=400), Exception: _failed}
+    routes = [
+        Route("/", index),
+        Route("/docs", docs),
+        Route("/openapi.json", openapi),
+        Route("/api/runs", list_runs),
+        Route("/report", report),
+        Route("/api/examples", example),
+        Route("/api/predict", predict, methods=["POST"]),
+        Route("/api/predict/file", predict_file, methods=["POST"]),
+    ]
+    handlers = {
+        Refused: _refused,
+        UserError: lambda _, error: _refusal(Refused.of(error)),
+        HTTPException: _no_page,
+        RunError: _failed,
+        ClientDisconnect: lambda *_: Response(status_code=400),
+        Exception: _failed,
+    }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), Rate(limits.rate))
 
 
@@ -121,8 +150,10 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((name.encode(), text.encode())
-                                                             for name, text in _SAFE.items())]
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.encode(), text.encode()) for name, text in _SAFE.items()),
+                ]
             await send(message)
 
         refused = self._refused(headers, scope["method"])
@@ -131,16 +162,35 @@ class Guard:
     def _refused(self, headers: Headers, method: str) -> Response | None:
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in _HOSTS and host not in _HOSTS:
-            return _refusal(Refused(403, "the request is for another host", expected=f"one of {', '.join(_HOSTS)}",
-                                    remedy="open the page by the address that `serve` prints"))
+            return _refusal(
+                Refused(
+                    403,
+                    "the request is for another host",
+                    expected=f"one of {', '.join(_HOSTS)}",
+                    remedy="open the page by the address that `serve` prints",
+                )
+            )
         foreign = headers.get("origin", f"http://{host}") != f"http://{host}"
         other_site = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
         if foreign or (method == "POST" and other_site):
-            return _refusal(Refused(403, "the request comes from another site", expected="a page of this server",
-                                    remedy="open the page by the address that `serve` prints"))
+            return _refusal(
+                Refused(
+                    403,
+                    "the request comes from another site",
+                    expected="a page of this server",
+                    remedy="open the page by the address that `serve` prints",
+                )
+            )
         if method == "POST" and not self.rate.passes():
-            return _refusal(Refused(429, "too many requests", expected=f"at most {self.rate.rate:g} a second",
-                                    remedy="wait, or start the server with a larger --rate"), pause=self.rate.pause)
+            return _refusal(
+                Refused(
+                    429,
+                    "too many requests",
+                    expected=f"at most {self.rate.rate:g} a second",
+                    remedy="wait, or start the server with a larger --rate",
+                ),
+                pause=self.rate.pause,
+            )
         return None
 
 
@@ -157,8 +207,12 @@ async def _body(request: Request, most: int, seconds: float) -> bytes:
     except TimeoutError:
         raise Refused(408, f"the request took more than {seconds:g} seconds to arrive") from None
     if size > most:
-        raise Refused(413, f"more than {most:,} bytes", expected=f"at most {most:,}",
-                      remedy="send less, or start the server with a larger --max-megabytes or --max-text")
+        raise Refused(
+            413,
+            f"more than {most:,} bytes",
+            expected=f"at most {most:,}",
+            remedy="send less, or start the server with a larger --max-megabytes or --max-text",
+        )
     return bytes(content)
 
 
@@ -166,8 +220,9 @@ def _named(runs: Mapping[str, OpenRun], request: Request) -> OpenRun:
     """The run that an address names; raises Refused."""
     run = runs.get(request.query_params.get("run", ""))
     if run is None:
-        raise Refused(404, "there is no such run", expected=f"run: one of {', '.join(runs)}",
-                      remedy="GET /api/runs lists them")
+        raise Refused(
+            404, "there is no such run", expected=f"run: one of {', '.join(runs)}", remedy="GET /api/runs lists them"
+        )
     return run
 
 
@@ -176,13 +231,18 @@ def _chosen(runs: Mapping[str, OpenRun], asked: Asked) -> OpenRun:
     found = [run for run in runs.values() if asked.run in (None, run.name) and asked.task in (None, run.task.name)]
     if len(found) == 1:
         return found[0]
-    raise Refused(404 if not found else 422, "there is no such run" if not found else f"{len(found)} runs could answer",
-                  expected=f"run: one of {', '.join(runs)}", remedy="GET /api/runs lists them")
+    raise Refused(
+        404 if not found else 422,
+        "there is no such run" if not found else f"{len(found)} runs could answer",
+        expected=f"run: one of {', '.join(runs)}",
+        remedy="GET /api/runs lists them",
+    )
 
 
 def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(to_json(value).encode("utf-8", errors="backslashreplace"), status, headers,
-                    media_type="application/json")
+    return Response(
+        to_json(value).encode("utf-8", errors="backslashreplace"), status, headers, media_type="application/json"
+    )
 
 
 def _refusal(error: Refused, *, pause: int = 1) -> Response:
@@ -194,14 +254,27 @@ async def _refused(_: Request, error: Refused) -> Response:
 
 
 async def _no_page(request: Request, error: HTTPException) -> Response:
-    return _refusal(Refused(error.status_code, "there is no page at this address" if error.status_code == 404 else
-                            f"{request.method} is not supported here", expected="an address listed in /docs"))
+    return _refusal(
+        Refused(
+            error.status_code,
+            "there is no page at this address"
+            if error.status_code == 404
+            else f"{request.method} is not supported here",
+            expected="an address listed in /docs",
+        )
+    )
 
 
 async def _failed(_: Request, error: Exception) -> Response:
     """What failed while computing: plain to the client; the server prints what is a mistake of ours."""
-    return _refusal(Refused(500, str(error) if isinstance(error, RunError) else "the run failed on this input",
-                            expected="an answer", remedy="see the server's messages"))
+    return _refusal(
+        Refused(
+            500,
+            str(error) if isinstance(error, RunError) else "the run failed on this input",
+            expected="an answer",
+            remedy="see the server's messages",
+        )
+    )
 
 
 def _live_page(state: dict[str, Any]) -> str:
@@ -222,7 +295,16 @@ def _docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]], address: 
         runs: what is open, for the examples.
         address: of the server.
     """
-    places = [{"path": path, "method": method.upper(), **one} for path, methods in schema["paths"].items()
-              for method, one in methods.items()]
-    return render("docs.html", title="JSON interface", places=places, schemas=schema["components"]["schemas"],
-                  address=address, runs={run["takes"]: run["name"] for run in reversed(runs)})
+    places = [
+        {"path": path, "method": method.upper(), **one}
+        for path, methods in schema["paths"].items()
+        for method, one in methods.items()
+    ]
+    return render(
+        "docs.html",
+        title="JSON interface",
+        places=places,
+        schemas=schema["components"]["schemas"],
+        address=address,
+        runs={run["takes"]: run["name"] for run in reversed(runs)},
+    )

@@ -95,8 +95,19 @@ def server_of(app: ASGIApp, *, seconds: float = 30.0, ending: Callable[[], None]
         seconds: until a connection must have sent a whole request.
         ending: called before the server ends.
     """
-    server = Server(uvicorn.Config(
-        app, log_level="error", access_log=False, lifespan="off", loop="asyncio", http=connection_of(seconds),
-        ws="none", server_header=False, timeout_graceful_shutdown=1, backlog=_AT_ONCE))
+    server = Server(
+        uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            loop="asyncio",
+            http=connection_of(seconds),
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+            backlog=_AT_ONCE,
+        )
+    )
     server.ending = ending
     return server

@@ -54,26 +54,42 @@ class OpenRun:
     def __init__(self, run: api.Run, name: str, folder: Path):
         self.run, self.name, self.folder, self.task = run, name, folder, run.task
         shape = self.task.shape().source
-        self.takes = ("sound" if isinstance(shape, SoundShape) else "picture" if isinstance(shape, PictureShape)
-                      else "question" if self.task.presentation.drawing == "answer" else "text")
+        self.takes = (
+            "sound"
+            if isinstance(shape, SoundShape)
+            else "picture"
+            if isinstance(shape, PictureShape)
+            else "question"
+            if self.task.presentation.drawing == "answer"
+            else "text"
+        )
         self.examples: list[str] = []  # texts; of a question both parts, of other inputs what they are called
         self.files: list[bytes] = []  # the same as files of sound or pictures
         with suppress(UserError, OSError):  # without its data a run has none
             self._find_examples()
         with suppress(UserError, Refused):  # the first prediction takes longer than all others
             if self.examples:
-                self.answer(self._file(self.files[0]) if self.files else self.run.example(self.examples[0]),
-                            Asked.model_validate({"trace": True}))
+                self.answer(
+                    self._file(self.files[0]) if self.files else self.run.example(self.examples[0]),
+                    Asked.model_validate({"trace": True}),
+                )
 
     def facts(self) -> dict[str, Any]:
         """For the list of runs."""
         config = self.run.config
         unused = {key: why_unused(config, f"search.{key}") for key in ("num_hypotheses", "beam_size", "sampling")}
-        return {"name": self.name, "task": self.task.name, "takes": self.takes, "strategy": config.strategy.kind,
-                "verb": self.task.presentation.verb or self.task.name, "drawing": self.task.presentation.drawing,
-                "n_best": 1 if unused["num_hypotheses"] else MOST_OUTPUTS, "examples": self.examples,
-                "controls": [key.removesuffix("_size") for key in ("beam_size", "sampling") if not unused[key]],
-                "score": self._score()}
+        return {
+            "name": self.name,
+            "task": self.task.name,
+            "takes": self.takes,
+            "strategy": config.strategy.kind,
+            "verb": self.task.presentation.verb or self.task.name,
+            "drawing": self.task.presentation.drawing,
+            "n_best": 1 if unused["num_hypotheses"] else MOST_OUTPUTS,
+            "examples": self.examples,
+            "controls": [key.removesuffix("_size") for key in ("beam_size", "sampling") if not unused[key]],
+            "score": self._score(),
+        }
 
     def _score(self) -> str:
         with suppress(UserError):
@@ -94,11 +110,16 @@ class OpenRun:
         if not settings:
             return opened
         if asked.beam is not None and "search.sampling" in settings:
-            raise Refused(422, "a beam, and sampling by temperature, top_p or seed", expected="one of them",
-                          remedy="remove the beam or the others")
+            raise Refused(
+                422,
+                "a beam, and sampling by temperature, top_p or seed",
+                expected="one of them",
+                remedy="remove the beam or the others",
+            )
         api.read_config(self.run.config, settings)
-        options = opened.predictor.options.changed(**{key.removeprefix("search."): value
-                                                      for key, value in settings.items()})
+        options = opened.predictor.options.changed(
+            **{key.removeprefix("search."): value for key, value in settings.items()}
+        )
         return replace(opened, predictor=replace(opened.predictor, options=options))
 
     def example(self, *, text: str | None, question: str | None, context: str | None) -> Example:
@@ -109,17 +130,26 @@ class OpenRun:
             DataError: the task does not take it.
         """
         if self.takes in ("sound", "picture"):  # a text would be the name of a file, which no request may open
-            raise Refused(415, f"{self.name} takes a {self.takes}, not text", expected=f"the bytes of a {self.takes}",
-                          remedy="POST /api/predict/file")
+            raise Refused(
+                415,
+                f"{self.name} takes a {self.takes}, not text",
+                expected=f"the bytes of a {self.takes}",
+                remedy="POST /api/predict/file",
+            )
         if question is not None or context is not None:
             if self.takes != "question" or text is not None:
                 either = "question and context, or text" if self.takes == "question" else "text"
-                raise Refused(422, "question and context" + (" beside text" if text is not None else ""),
-                              expected=f"for {self.name}: {either}", remedy="leave the others out")
+                raise Refused(
+                    422,
+                    "question and context" + (" beside text" if text is not None else ""),
+                    expected=f"for {self.name}: {either}",
+                    remedy="leave the others out",
+                )
             text = f"{question or ''} {SEPARATOR} {context or ''}"
         if text is None:
-            raise Refused(422, "there is no text", expected="text, or question and context for questions",
-                          remedy="see /docs")
+            raise Refused(
+                422, "there is no text", expected="text, or question and context for questions", remedy="see /docs"
+            )
         return self.run.example(text, file="request")
 
     def from_bytes(self, content: bytes) -> Example:
@@ -130,8 +160,9 @@ class OpenRun:
             DataError: it cannot be read.
         """
         if self.takes not in ("sound", "picture"):
-            raise Refused(415, f"{self.name} takes text, not a file", expected="text in JSON",
-                          remedy="POST /api/predict")
+            raise Refused(
+                415, f"{self.name} takes text, not a file", expected="text in JSON", remedy="POST /api/predict"
+            )
         if not content:  # without bytes the name would be opened
             raise Refused(422, "the file is empty", expected=f"the bytes of a {self.takes}", remedy="choose another")
         return self._file(content)
@@ -148,9 +179,12 @@ class OpenRun:
             header = soundfile.info(io.BytesIO(content))
             seconds, most = header.frames / header.samplerate, self.task.data.max_length / 100
             if seconds > most + 0.1:
-                raise Refused(413, f"the recording is too long: {seconds:.1f} seconds",
-                              expected=f"at most {most:.1f} for {self.name}",
-                              remedy="cut it, or start the server with data.max_length=N, hundredths of a second")
+                raise Refused(
+                    413,
+                    f"the recording is too long: {seconds:.1f} seconds",
+                    expected=f"at most {most:.1f} for {self.name}",
+                    remedy="cut it, or start the server with data.max_length=N, hundredths of a second",
+                )
         return found
 
     def _picture(self, content: bytes) -> ImageFile:
@@ -162,11 +196,13 @@ class OpenRun:
         except Image.DecompressionBombError:
             pixels = MOST_PIXELS + 1
         except Exception:  # each of Pillow's readers raises its own errors
-            raise Refused(422, "the picture cannot be read", expected=f"one of {', '.join(PICTURES)}",
-                          remedy="convert it") from None
+            raise Refused(
+                422, "the picture cannot be read", expected=f"one of {', '.join(PICTURES)}", remedy="convert it"
+            ) from None
         if pixels > MOST_PIXELS:
-            raise Refused(413, "the picture is too large", expected=f"at most {MOST_PIXELS:,} pixels",
-                          remedy="make it smaller")
+            raise Refused(
+                413, "the picture is too large", expected=f"at most {MOST_PIXELS:,} pixels", remedy="make it smaller"
+            )
         return ImageFile("the picture", content)
 
     def answer(self, example: Example, asked: Asked) -> dict[str, Any]:
@@ -177,11 +213,22 @@ class OpenRun:
             began = time.perf_counter()
             found = next(opened.predict([example], num_hypotheses=asked.n_best))[: asked.n_best]
             ended = time.perf_counter()
-            answer = {"run": self.name, "task": self.task.name, "unknown": self.task.unknown(example),
-                      "source": views.source_data(example) if self.takes in ("text", "question") else {},
-                      "milliseconds": round(1000 * (ended - began), 3), "outputs": [
-                          {"text": self.task.to_text(value), "score": score, "drawn": views.for_terminal(value),
-                           "shown": views.output_data(example, value)} for value, score in found]}
+            answer = {
+                "run": self.name,
+                "task": self.task.name,
+                "unknown": self.task.unknown(example),
+                "source": views.source_data(example) if self.takes in ("text", "question") else {},
+                "milliseconds": round(1000 * (ended - began), 3),
+                "outputs": [
+                    {
+                        "text": self.task.to_text(value),
+                        "score": score,
+                        "drawn": views.for_terminal(value),
+                        "shown": views.output_data(example, value),
+                    }
+                    for value, score in found
+                ],
+            }
             if asked.trace:
                 torch.manual_seed(asked.seed or 0)  # the same samples
                 answer["trace"] = trace(opened, example)
@@ -195,8 +242,12 @@ class OpenRun:
     def _inspect(self, opened: LoadedRun, example: Example) -> dict[str, Any]:
         positions, most = len(self.task.encode([example])[0].source), MOST_INSPECTED[self.takes]
         if positions > most:
-            raise Refused(413, f"{positions:,} positions are too many to be inspected", expected=f"at most {most:,}",
-                          remedy="cut the input, or ask without inspect")
+            raise Refused(
+                413,
+                f"{positions:,} positions are too many to be inspected",
+                expected=f"at most {most:,}",
+                remedy="cut the input, or ask without inspect",
+            )
         return inspect(opened, [example])[0]
 
     def _forget(self) -> None:
@@ -207,14 +258,17 @@ class OpenRun:
 
     def _find_examples(self) -> None:
         if self.takes in ("text", "question"):
-            files = sorted((self.run.path / "predictions").glob("*.jsonl"),
-                           key=lambda file: (not file.name.startswith("test"), file.name))
+            files = sorted(
+                (self.run.path / "predictions").glob("*.jsonl"),
+                key=lambda file: (not file.name.startswith("test"), file.name),
+            )
             rows = islice((row for file in files for _, row in read_rows(file)), 200)
             texts = (str(row["source"]) for row in rows if row and row.get("source"))
             if not self.task.shape().source.symbols:  # a language model continues what it is given
                 texts = (" ".join(text.split()[:4]) for text in texts)
-            self.examples = list(islice(dict.fromkeys(text for text in texts if len(text) <= _LONGEST_EXAMPLE),
-                                        _EXAMPLES))
+            self.examples = list(
+                islice(dict.fromkeys(text for text in texts if len(text) <= _LONGEST_EXAMPLE), _EXAMPLES)
+            )
             return
         data = self.task.data
         if data.path == EMBEDDED or Path(data.path).expanduser().exists():  # not asking the Hub
@@ -224,8 +278,9 @@ class OpenRun:
                 self.examples.append(self.task.source.to_text(example.source)[:_LONGEST_EXAMPLE])
 
 
-def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_code: bool, folder: Path
-              ) -> dict[str, OpenRun]:
+def open_runs(
+    directories: Sequence[Path], settings: Sequence[str], *, trust_code: bool, folder: Path
+) -> dict[str, OpenRun]:
     """Runs by their names; a joint run as one for each of its tasks.
 
     Args:

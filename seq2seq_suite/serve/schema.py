@@ -24,8 +24,9 @@ class Asked(BaseModel):
     inspect: bool = Field(False, description="Return attention and probabilities, too.")
     beam: int | None = Field(None, ge=1, le=MOST_OUTPUTS, description="Beam size; 1 is greedy.")
     temperature: float | None = Field(None, ge=0.01, le=10.0, description="Sample; the logits are divided by this.")
-    top_p: float | None = Field(None, gt=0.0, le=1.0, description="Sample from the most probable symbols, up to "
-                                "this total probability.")
+    top_p: float | None = Field(
+        None, gt=0.0, le=1.0, description="Sample from the most probable symbols, up to this total probability."
+    )
     seed: int | None = Field(None, ge=0, lt=2**31, description="Sample with this seed; 0 by default.")
 
     @property
@@ -63,13 +64,21 @@ class Answer(BaseModel):
     source: dict[str, Any] = Field(description="The input for the drawing; empty for files.")
     unknown: list[str] = Field(description="Words of the input that are not in the training data.")
     milliseconds: float = Field(description="Time of the prediction, without waiting in the queue.")
-    trace: dict[str, Any] | None = Field(None, description=(
-        "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which of "
-        "them it predicted; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."))
-    inspection: dict[str, Any] | None = Field(None, description=(
-        "`source` and `target`, names of positions; `pieces` of the output, [symbol, p, [[other, p], ...]]; "
-        "`hypotheses`, [text, score]; `attention` by part: layers, heads, rows, columns and `values`, base64 of a byte "
-        "for each weight."))
+    trace: dict[str, Any] | None = Field(
+        None,
+        description=(
+            "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which "
+            "of them it predicted; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."
+        ),
+    )
+    inspection: dict[str, Any] | None = Field(
+        None,
+        description=(
+            "`source` and `target`, names of positions; `pieces` of the output, [symbol, p, [[other, p], ...]]; "
+            "`hypotheses`, [text, score]; `attention` by part: layers, heads, rows, columns and `values`, base64 of a "
+            "byte for each weight."
+        ),
+    )
 
 
 class RunFacts(BaseModel):
@@ -132,53 +141,105 @@ def read_options(given: dict[str, str]) -> Asked:
 def _refused(error: ValidationError) -> Refused:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(truncate(str(part)) for part in first["loc"])
-    return Refused(422, f"{place}: {first['msg']}" if place else first["msg"],
-                   expected=f"an object with {', '.join(Question.model_fields)}", remedy="see /docs")
+    return Refused(
+        422,
+        f"{place}: {first['msg']}" if place else first["msg"],
+        expected=f"an object with {', '.join(Question.model_fields)}",
+        remedy="see /docs",
+    )
 
 
 def document(limits: Limits) -> dict[str, Any]:
     """The interface as OpenAPI 3.1."""
     models = (Question, Answer, Runs, Failure)
-    refs, made = models_json_schema([(model, "validation") for model in models],
-                                    ref_template="#/components/schemas/{model}")
+    refs, made = models_json_schema(
+        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
+    )
     schema: dict[type[BaseModel], Any] = {model: refs[model, "validation"] for model in models}
 
     def content(model: type[BaseModel], text: str) -> dict[str, Any]:
         return {"description": text, "content": {"application/json": {"schema": schema[model]}}}
 
-    failures = {str(status): content(Failure, text) for status, text in (
-        (400, "The body is not JSON."), (403, "The request does not come from a page of this server."),
-        (404, "No such run."),
-        (413, f"More than {limits.body:,} bytes of JSON or {limits.file:,} of a file, or a recording or a picture too "
-              "large."),
-        (415, "Wrong input type."), (422, "Invalid input for this run."),
-        (429, f"More than {limits.rate:g} requests a second."),
-        (503, f"More than {limits.queue} requests wait, or no answer within {limits.seconds:g} seconds."))}
+    failures = {
+        str(status): content(Failure, text)
+        for status, text in (
+            (400, "The body is not JSON."),
+            (403, "The request does not come from a page of this server."),
+            (404, "No such run."),
+            (
+                413,
+                f"More than {limits.body:,} bytes of JSON or {limits.file:,} of a file, or a recording or a picture "
+                "too large.",
+            ),
+            (415, "Wrong input type."),
+            (422, "Invalid input for this run."),
+            (429, f"More than {limits.rate:g} requests a second."),
+            (503, f"More than {limits.queue} requests wait, or no answer within {limits.seconds:g} seconds."),
+        )
+    }
     answered = {"200": content(Answer, "The outputs, best first."), **failures}
-    options = [{"name": name, "in": "query", "required": False, "description": one.description or "",
-                "schema": {key: value for key, value in Asked.model_json_schema()["properties"][name].items()
-                           if key not in ("title", "description")}} for name, one in Asked.model_fields.items()]
+    options = [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": one.description or "",
+            "schema": {
+                key: value
+                for key, value in Asked.model_json_schema()["properties"][name].items()
+                if key not in ("title", "description")
+            },
+        }
+        for name, one in Asked.model_fields.items()
+    ]
     return {
-        "openapi": "3.1.0", "info": {"title": "seq2seq_suite", "version": __version__},
+        "openapi": "3.1.0",
+        "info": {"title": "seq2seq_suite", "version": __version__},
         "paths": {
-            "/api/predict": {"post": {
-                "summary": "Predict from text", "responses": answered,
-                "requestBody": {"required": True, "content": {"application/json": {"schema": schema[Question]}}}}},
-            "/api/predict/file": {"post": {
-                "summary": "Predict from a sound file or a picture, sent as the body",
-                "parameters": options, "responses": answered,
-                "requestBody": {"required": True, "content": {"application/octet-stream": {}}}}},
+            "/api/predict": {
+                "post": {
+                    "summary": "Predict from text",
+                    "responses": answered,
+                    "requestBody": {"required": True, "content": {"application/json": {"schema": schema[Question]}}},
+                }
+            },
+            "/api/predict/file": {
+                "post": {
+                    "summary": "Predict from a sound file or a picture, sent as the body",
+                    "parameters": options,
+                    "responses": answered,
+                    "requestBody": {"required": True, "content": {"application/octet-stream": {}}},
+                }
+            },
             "/api/runs": {"get": {"summary": "List the open runs", "responses": {"200": content(Runs, "The runs.")}}},
-            "/report": {"get": {
-                "summary": "The page of a run", "parameters": [
-                    {"name": "run", "in": "query", "required": True, "schema": {"type": "string"}}],
-                "responses": {"200": {"description": "HTML.", "content": {"text/html": {}}},
-                              "404": failures["404"]}}},
-            "/api/examples": {"get": {
-                "summary": "A file of sound or a picture to try",
-                "parameters": [{"name": "run", "in": "query", "required": True, "schema": {"type": "string"}},
-                               {"name": "number", "in": "query", "required": True,
-                                "schema": {"type": "integer", "minimum": 0}}],
-                "responses": {"200": {"description": "Its bytes.", "content": {"application/octet-stream": {}}},
-                              "404": failures["404"]}}}},
-        "components": {"schemas": made["$defs"]}}
+            "/report": {
+                "get": {
+                    "summary": "The page of a run",
+                    "parameters": [{"name": "run", "in": "query", "required": True, "schema": {"type": "string"}}],
+                    "responses": {
+                        "200": {"description": "HTML.", "content": {"text/html": {}}},
+                        "404": failures["404"],
+                    },
+                }
+            },
+            "/api/examples": {
+                "get": {
+                    "summary": "A file of sound or a picture to try",
+                    "parameters": [
+                        {"name": "run", "in": "query", "required": True, "schema": {"type": "string"}},
+                        {
+                            "name": "number",
+                            "in": "query",
+                            "required": True,
+                            "schema": {"type": "integer", "minimum": 0},
+                        },
+                    ],
+                    "responses": {
+                        "200": {"description": "Its bytes.", "content": {"application/octet-stream": {}}},
+                        "404": failures["404"],
+                    },
+                }
+            },
+        },
+        "components": {"schemas": made["$defs"]},
+    }

@@ -18,8 +18,9 @@ HOST = "127.0.0.1"
 _BACKLOG = 128  # connections that wait to be accepted
 
 
-def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, limits: Limits, trust_code: bool = False
-          ) -> None:
+def serve(
+    directories: Sequence[Path], settings: Sequence[str], *, port: int, limits: Limits, trust_code: bool = False
+) -> None:
     """Open runs and answer until Ctrl-C.
 
     Raises:
@@ -37,10 +38,14 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
         worker = Worker(queue=limits.queue, seconds=limits.seconds)
         with tempfile.TemporaryDirectory(prefix="seq2seq_suite-", ignore_cleanup_errors=True) as folder:
             try:
-                runs = worker.first(lambda: open_runs(directories, settings, trust_code=trust_code,
-                                                      folder=Path(folder)))
-                print(f"{len(runs)} {'runs are' if len(runs) > 1 else 'run is'} open: {', '.join(runs)}\n"
-                      f"http://{HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
+                runs = worker.first(
+                    lambda: open_runs(directories, settings, trust_code=trust_code, folder=Path(folder))
+                )
+                print(
+                    f"{len(runs)} {'runs are' if len(runs) > 1 else 'run is'} open: {', '.join(runs)}\n"
+                    f"http://{HOST}:{listener.getsockname()[1]} (Ctrl-C ends)",
+                    flush=True,
+                )
                 app = build(runs, worker, limits)
                 server = connections.server_of(app, seconds=limits.seconds, ending=worker.end)
                 server.run(sockets=[listener])
@@ -53,7 +58,6 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
             os._exit(0)
 
 
-
 def listening(port: int) -> socket.socket:
     """A socket that listens on 127.0.0.1; port 0 is any that is free. Raises ConfigError if it cannot."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -64,6 +68,10 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         got = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
-        raise ConfigError(f"port {port} {got}", file=COMMAND_LINE, expected="a port that is free",
-                          remedy="choose another with --port, or --port 0 for any that is free") from None
+        raise ConfigError(
+            f"port {port} {got}",
+            file=COMMAND_LINE,
+            expected="a port that is free",
+            remedy="choose another with --port, or --port 0 for any that is free",
+        ) from None
     return listener

@@ -35,8 +35,12 @@ class Worker:
         """
         with self._lock:
             if self.waiting >= self.queue:
-                raise Refused(503, f"{self.waiting} requests are waiting", expected=f"at most {self.queue}",
-                              remedy="ask again in a moment, or start the server with a larger --queue")
+                raise Refused(
+                    503,
+                    f"{self.waiting} requests are waiting",
+                    expected=f"at most {self.queue}",
+                    remedy="ask again in a moment, or start the server with a larger --queue",
+                )
             self.waiting += 1
         if self._ended is None:
             self._ended = asyncio.get_running_loop().create_future()
@@ -49,8 +53,12 @@ class Worker:
         answer.cancel()
         if self._ended.done():
             raise Refused(503, "the server is shutting down", expected="a running server", remedy="start it again")
-        raise Refused(503, f"no answer within {self.seconds:g} seconds", expected="a shorter input, or less to do",
-                      remedy="ask again, or start the server with a larger --seconds")
+        raise Refused(
+            503,
+            f"no answer within {self.seconds:g} seconds",
+            expected="a shorter input, or less to do",
+            remedy="ask again, or start the server with a larger --seconds",
+        )
 
     def first(self, work: Callable[[], Result]) -> Result:
         """What `work` returns, before there are requests."""

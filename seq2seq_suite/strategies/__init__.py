@@ -28,8 +28,11 @@ KINDS = {
     "blocks": ("blocks.Blocks", "block_language_model.BlockLanguageModel"),
     "slots": ("slots.Slots",),
 }
-__getattr__, __dir__ = exports(__name__, {"Learner": "learner", "Strategy": "base"} | {
-    name: module for rows in KINDS.values() for module, name in (row.rsplit(".", 1) for row in rows)})
+__getattr__, __dir__ = exports(
+    __name__,
+    {"Learner": "learner", "Strategy": "base"}
+    | {name: module for rows in KINDS.values() for module, name in (row.rsplit(".", 1) for row in rows)},
+)
 
 
 def classes_of(kind: str) -> tuple[type[Strategy], ...]:
@@ -46,8 +49,11 @@ def classes_of(kind: str) -> tuple[type[Strategy], ...]:
         _of_table(one)  # the user's code may read their `Options`
     found = load_code(kind, key="strategy.kind")
     if not (isinstance(found, type) and issubclass(found, Strategy)):
-        raise ConfigError(f"strategy.kind: {kind} is no strategy", remedy="derive it from a strategy of the suite",
-                          expected="a subclass of seq2seq_suite.strategies.base.Strategy")
+        raise ConfigError(
+            f"strategy.kind: {kind} is no strategy",
+            remedy="derive it from a strategy of the suite",
+            expected="a subclass of seq2seq_suite.strategies.base.Strategy",
+        )
     return (found,)
 
 

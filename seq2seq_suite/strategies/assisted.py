@@ -26,8 +26,15 @@ class Assisted(Autoregressive):
         self.drafted = drafted_greedy
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         drafts, drafted = drafts_of(batch), options.drafter == "ctc" and options.beam_size == 1
         if not (options.ctc_weight or drafted or (drafts is not None and options.beam_size == 1)):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
@@ -41,6 +48,7 @@ class Assisted(Autoregressive):
         if options.ctc_weight == 1.0 and options.beam_size == 1 and constraint is None:  # CTC's best path alone
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
-        found = search(model, batch, memory, options=options, limit=limit, constraint=constraint,
-                       prefixes=Prefixes.empty(scores))
+        found = search(
+            model, batch, memory, options=options, limit=limit, constraint=constraint, prefixes=Prefixes.empty(scores)
+        )
         return self.auxiliaries.annotated(found, memory.states)

@@ -35,8 +35,21 @@ class Autoregressive(Strategy):
     options: AutoregressiveOptions
     writes = ("text", "structures")
     in_parallel = False
-    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
-            "compile", "min_length", "no_repeat_ngram", "repetition_penalty", "processors")
+    uses = (
+        "beam_size",
+        "num_hypotheses",
+        "rescorer",
+        "length_penalty",
+        "sampling",
+        "temperature",
+        "top_k",
+        "top_p",
+        "compile",
+        "min_length",
+        "no_repeat_ngram",
+        "repetition_penalty",
+        "processors",
+    )
 
     def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
@@ -48,8 +61,9 @@ class Autoregressive(Strategy):
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""
         memory = self.encode_source(model, batch)
-        own = Loss({"cross_entropy": self._cross_entropy(model, batch, memory)}, self.own_counts(batch),
-                   {"cross_entropy": 1.0})
+        own = Loss(
+            {"cross_entropy": self._cross_entropy(model, batch, memory)}, self.own_counts(batch), {"cross_entropy": 1.0}
+        )
         return self.auxiliaries.added(own, batch, memory.states)
 
     def _cross_entropy(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
@@ -60,8 +74,15 @@ class Autoregressive(Strategy):
         return model.cross_entropy(hidden, memory, batch.target, batch.loss_positions, self.options.label_smoothing)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         memory = self.encode_source(model, batch)
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         found = search(model, batch, memory, options=options, limit=limit, constraint=constraint)

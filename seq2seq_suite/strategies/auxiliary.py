@@ -75,5 +75,10 @@ class Auxiliaries(ModuleDict[Auxiliary]):
         labels = {name: rows for name, part in self.items() if (rows := part.predict(states)) is not None}
         if not labels:
             return list(found)
-        return [[replace(one, details={**one.details, **{name: rows[place] for name, rows in labels.items()}})
-                 for one in hypotheses] for place, hypotheses in enumerate(found)]
+        return [
+            [
+                replace(one, details={**one.details, **{name: rows[place] for name, rows in labels.items()}})
+                for one in hypotheses
+            ]
+            for place, hypotheses in enumerate(found)
+        ]

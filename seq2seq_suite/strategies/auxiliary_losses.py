@@ -20,8 +20,12 @@ class Labels(Auxiliary):
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """Cross-entropy."""
-        return functional.cross_entropy(self.head(states.values).float().flatten(0, 1),
-                                        batch.auxiliary[self.name].flatten(), ignore_index=-1, reduction="sum")
+        return functional.cross_entropy(
+            self.head(states.values).float().flatten(0, 1),
+            batch.auxiliary[self.name].flatten(),
+            ignore_index=-1,
+            reduction="sum",
+        )
 
     def predict(self, states: States) -> list[tuple[int, ...]]:
         """The likeliest label of each source position, for each sentence."""
@@ -65,6 +69,8 @@ class Language(Auxiliary):
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each of them."""
-        hidden, symbols = (part.flatten(0, 1).index_select(0, batch.source_positions)
-                           for part in (states.values[:, :-1], source_symbols(batch.source)[:, 1:]))
+        hidden, symbols = (
+            part.flatten(0, 1).index_select(0, batch.source_positions)
+            for part in (states.values[:, :-1], source_symbols(batch.source)[:, 1:])
+        )
         return self.head.cross_entropy(hidden, symbols)

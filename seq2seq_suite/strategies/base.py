@@ -57,8 +57,15 @@ class Strategy(nn.Module, ABC):
         """Named sums and counts over a batch."""
 
     @abstractmethod
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each item, best first.
 
         Args:

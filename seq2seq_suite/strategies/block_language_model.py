@@ -22,8 +22,15 @@ class BlockLanguageModel(LanguageModel, Blocks):
     writes = ("continuations",)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """See `LanguageModel.generate`."""
         asked = batch.target_mask & ~batch.given
         if self.is_exact(options) or not bool(asked.any()):

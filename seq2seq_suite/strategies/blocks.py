@@ -141,8 +141,17 @@ class Blocks(Assisted):
 
     options: BlocksOptions
     writes = ("text", "structures", "labels")
-    uses = ("block", "order", "threshold", "length_penalty", "min_length", "no_repeat_ngram", "repetition_penalty",
-            "ctc_weight", "processors")
+    uses = (
+        "block",
+        "order",
+        "threshold",
+        "length_penalty",
+        "min_length",
+        "no_repeat_ngram",
+        "repetition_penalty",
+        "ctc_weight",
+        "processors",
+    )
 
     def __init__(self, options: BlocksOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
@@ -222,23 +231,39 @@ class Blocks(Assisted):
         return options.block or self.options.block
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         size = self._size(options)
         if size == 1:
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         memory = self.encode_source(model, batch)
         prefixes = Prefixes.empty(self.auxiliaries["ctc"].head(memory.states)) if options.ctc_weight else None
         search = self.verify if options.order == "verified" else self.write
-        found = search(model, batch, memory, size=size, options=options, limit=limit, constraint=constraint,
-                       prefixes=prefixes)
+        found = search(
+            model, batch, memory, size=size, options=options, limit=limit, constraint=constraint, prefixes=prefixes
+        )
         return self.auxiliaries.annotated(found, memory.states)
 
 
-def hidden_cross_entropy(model: Seq2Seq, memory: Memory, layout: Layout, hidden: Tensor, noised: Tensor,
-                         weighting: str = "bound", label_smoothing: float = 0.0) -> Tensor:
+def hidden_cross_entropy(
+    model: Seq2Seq,
+    memory: Memory,
+    layout: Layout,
+    hidden: Tensor,
+    noised: Tensor,
+    weighting: str = "bound",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """(B,L) float32 weighted cross-entropy of the hidden symbols, of the states (B,L,D) of their slots."""
     logits = model.logits(noised, memory).float()
-    each = functional.cross_entropy(logits.flatten(0, 1), layout.target.flatten(), reduction="none",
-                                    label_smoothing=label_smoothing).view_as(hidden)
+    each = functional.cross_entropy(
+        logits.flatten(0, 1), layout.target.flatten(), reduction="none", label_smoothing=label_smoothing
+    ).view_as(hidden)
     return each * layout.weights(hidden, weighting)

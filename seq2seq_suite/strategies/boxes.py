@@ -59,14 +59,23 @@ class Boxes(Autoregressive):
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.target.labels, self.target.noise_weight * wrong, wrong)
-        sums = {"coordinates": missed.masked_fill(~asked[:, :, :-1], 0.0).sum(),
-                "classes": wrong.masked_fill(~asked[:, :, -1], 0.0).sum()}
+        sums = {
+            "coordinates": missed.masked_fill(~asked[:, :, :-1], 0.0).sum(),
+            "classes": wrong.masked_fill(~asked[:, :, -1], 0.0).sum(),
+        }
         own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """One hypothesis per picture with all its groups and the probability of each class; boxes are never empty."""
         return self.write(model, model.prepare(model.encode(batch)), self.target, limit)
 
@@ -132,8 +141,10 @@ def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:
 
 def hypotheses(symbols: Tensor, certainty: Tensor) -> list[list[Hypothesis]]:
     """One hypothesis of each picture, from its groups of symbols (B,5 N) and the certainty of their classes (B,N)."""
-    return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
-            in zip(symbols.tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]
+    return [
+        [Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})]
+        for row, score, sure in zip(symbols.tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)
+    ]
 
 
 def likeliest_corner(scores: Tensor, earlier: Tensor | None) -> Tensor:

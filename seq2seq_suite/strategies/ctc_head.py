@@ -42,8 +42,15 @@ class CtcHead(nn.Module):
     def loss(self, states: States, transcript: Tensor) -> Tensor:
         """Summed -log p(y | x), float32; transcript (B,U) int64, padded with `BLANK`."""
         scores = self.linear(states.values).float().log_softmax(-1)
-        return functional.ctc_loss(scores.transpose(0, 1), transcript, states.mask.sum(1),
-                                   (transcript != BLANK).sum(1), blank=BLANK, reduction="sum", zero_infinity=True)
+        return functional.ctc_loss(
+            scores.transpose(0, 1),
+            transcript,
+            states.mask.sum(1),
+            (transcript != BLANK).sum(1),
+            blank=BLANK,
+            reduction="sum",
+            zero_infinity=True,
+        )
 
 
 def path_symbols(target: Tensor) -> Tensor:

@@ -24,8 +24,15 @@ class LanguageModel(Assisted):
     writes = ("continuations",)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """The targets with their log-probabilities, or continuations of those that are given as a whole.
 
         A continuation has only the new symbols, at most `limit`.
@@ -38,8 +45,12 @@ class LanguageModel(Assisted):
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero().squeeze(1)
             part = batch.select(rows.tolist())
-            part = replace(part, target=part.target[:, :length], target_mask=part.target_mask[:, :length],
-                           given=part.given[:, :length])
+            part = replace(
+                part,
+                target=part.target[:, :length],
+                target_mask=part.target_mask[:, :length],
+                given=part.given[:, :length],
+            )
             continued = super().generate(model, part, options=options, limit=limit[rows], constraint=constraint)
             for row, hypotheses in zip(rows.tolist(), continued, strict=True):
                 found[row] = hypotheses
@@ -53,6 +64,11 @@ class LanguageModel(Assisted):
             # A text at a time: the logits of all of them would not fit.
             logits = model.logits(states[counted].unsqueeze(0), memory).squeeze(0).float()
             each = -functional.cross_entropy(logits, target[counted], reduction="none")
-            found.append([Hypothesis(tuple(target[real].tolist()), float(each.sum()),
-                                     details={"log_probs": tuple(each.tolist())})])
+            found.append(
+                [
+                    Hypothesis(
+                        tuple(target[real].tolist()), float(each.sum()), details={"log_probs": tuple(each.tolist())}
+                    )
+                ]
+            )
         return found

@@ -63,8 +63,11 @@ class Learner(Trained):
         if not balances:
             return loss
         counts = self.counts(batch)
-        return Loss({**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()}, counts,
-                    {**loss.weights, "balance": self.balance_weight})
+        return Loss(
+            {**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()},
+            counts,
+            {**loss.weights, "balance": self.balance_weight},
+        )
 
     def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts of the loss, known in advance."""
@@ -72,8 +75,9 @@ class Learner(Trained):
         balances = self.has_experts and torch.is_grad_enabled()
         return {**counts, "balance": batch.target_mask.sum()} if balances else counts
 
-    def generate(self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
-                 ) -> list[list[Hypothesis]]:
+    def generate(
+        self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each item, best first; see `Strategy.generate`."""
         return self.strategy.generate(self.model, batch, options=options, limit=limit, constraint=constraint)
 

@@ -15,8 +15,9 @@ from seq2seq_suite.strategies.learner import Learner
 
 
 @torch.inference_mode()
-def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis]], *, options: SearchOptions
-            ) -> list[list[Hypothesis]]:
+def rescore(
+    learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis]], *, options: SearchOptions
+) -> list[list[Hypothesis]]:
     """The candidates of each sentence with the model's scores, best first.
 
     Args:
@@ -41,5 +42,7 @@ def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis
     hidden, _ = model.decode(x, causal(longest, device=device), memory)
     scores = model.logits(hidden, memory).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)
     totals = options.normalise(scores.masked_fill(~mask, 0.0).sum(1), lengths).view(-1, most).tolist()
-    return [sorted((replace(one, score=score) for one, score in zip(found, row, strict=False)),
-                   key=lambda one: -one.score) for found, row in zip(candidates, totals, strict=True)]
+    return [
+        sorted((replace(one, score=score) for one, score in zip(found, row, strict=False)), key=lambda one: -one.score)
+        for found, row in zip(candidates, totals, strict=True)
+    ]

@@ -104,7 +104,8 @@ class LabelHead(nn.Module):
         """
         wanted = torch.zeros_like(view.logits).scatter_(1, targets.masked_fill(~mask, 0), 1.0)
         return nn.functional.binary_cross_entropy_with_logits(
-            view.logits[:, len(SPECIALS):], wanted[:, len(SPECIALS):], reduction="sum")
+            view.logits[:, len(SPECIALS) :], wanted[:, len(SPECIALS) :], reduction="sum"
+        )
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,11 @@ class Sets(Assisted):
     def __init__(self, options: AutoregressiveOptions, target: SetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)
         self.sets = target
-        self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",
-                                   pointer=self.sets.pointer) if self.sets.head else None
+        self.head = (
+            LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise", pointer=self.sets.pointer)
+            if self.sets.head
+            else None
+        )
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Target symbols, and examples for the label head."""
@@ -177,8 +181,15 @@ class Sets(Assisted):
         return self.auxiliaries.added(Loss(sums, self.own_counts(batch), weights), batch, memory.states)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; orders of one set count together where the sets are weighed.
 
         Only the first hypothesis has marginals, and none that was sampled.
@@ -191,8 +202,10 @@ class Sets(Assisted):
         found = self.beam(model, batch, memory, options=wide, limit=limit, constraint=constraint)
         verdicts = view.logits.cpu().double() if view is not None and self.sets.head_mixture else None
         symbols = model.output.bias.numel()
-        return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
-                [: options.num_hypotheses] for row, hypotheses in enumerate(found)]
+        return [
+            self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)[: options.num_hypotheses]
+            for row, hypotheses in enumerate(found)
+        ]
 
     def encode_source(self, model: Seq2Seq, batch: Batch) -> Memory:
         """What decoding needs of the batch's sources, and where the head points."""
@@ -263,7 +276,7 @@ class Sets(Assisted):
             if verdict is not None:
                 holds = torch.zeros(symbols, dtype=torch.bool)
                 holds[list(members)] = True
-                signs = torch.where(holds, verdict, -verdict)[len(SPECIALS):]
+                signs = torch.where(holds, verdict, -verdict)[len(SPECIALS) :]
                 score = score + mixture * functional.logsigmoid(signs).sum()
             merged.append(replace(same[0], score=float(score)))
         merged.sort(key=lambda hypothesis: -hypothesis.score)

@@ -83,8 +83,10 @@ class Slots(Strategy):
         """Coordinates of objects, and classes, noise by its weight."""
         objects = self._targets(batch)[1].sum() * self.options.slots_per_object
         noise = self.target.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
-        return {"coordinates": ((GROUP - 1) * objects).clamp(min=1),
-                "classes": (objects + noise.round().long()).clamp(min=1)}
+        return {
+            "coordinates": ((GROUP - 1) * objects).clamp(min=1),
+            "classes": (objects + noise.round().long()).clamp(min=1),
+        }
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes, under the best matching."""
@@ -102,8 +104,10 @@ class Slots(Strategy):
         noise = -self.target.noise_weight * classes[:, :, self.target.labels]
         chosen_slots = torch.zeros_like(noise, dtype=torch.bool)
         chosen_slots[chosen[:2]] = True
-        sums = {"coordinates": missed_BNK[chosen].sum(),
-                "classes": wrong_BNK[chosen].sum() + noise.masked_fill(chosen_slots, 0.0).sum()}
+        sums = {
+            "coordinates": missed_BNK[chosen].sum(),
+            "classes": wrong_BNK[chosen].sum() + noise.masked_fill(chosen_slots, 0.0).sum(),
+        }
         own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, states)
 
@@ -141,14 +145,24 @@ class Slots(Strategy):
         return rows, slots, numbers
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
         logits = self._logits(model, model.encode(batch))
         certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
         corners: list[Tensor] = []
         for place in range(GROUP - 1):
-            corners.append(likeliest_corner(logits[:, :, place, len(SPECIALS) : self.first_label],
-                                            corners[-2] if place >= 2 else None))
+            corners.append(
+                likeliest_corner(
+                    logits[:, :, place, len(SPECIALS) : self.first_label], corners[-2] if place >= 2 else None
+                )
+            )
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return hypotheses(symbols.flatten(1), certainty)

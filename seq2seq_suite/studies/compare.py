@@ -142,8 +142,12 @@ def compare_runs(directories: Sequence[Path], *, split: str | None = "test", mea
     files = [one for one in directories if one.is_file()]
     directories = [one for one in directories if one not in files]
     if not directories:
-        raise DataError("outputs of other systems alone", file=str(files[0]), expected="a run, then files of outputs",
-                        remedy="name a run that was evaluated on the same examples first; `score` needs none")
+        raise DataError(
+            "outputs of other systems alone",
+            file=str(files[0]),
+            expected="a run, then files of outputs",
+            remedy="name a run that was evaluated on the same examples first; `score` needs none",
+        )
     directories = [part for directory in directories for part in task_directories(directory) or [directory]]
     names, split = _names(directories), split or _shared_split(directories)
     rows, predictions, formulas = [], [], []
@@ -185,17 +189,34 @@ def _pairs(rows: Sequence[Row], predictions: Sequence[_Predictions], formulas: S
             one, two = ([order[row["run"]] for row in of_task[name]] for name in (first, second))
             if not _comparable(predictions[one[0]], predictions[two[0]], counts=len(one) == 1):
                 continue
-            found = (compare_seeds(*([rows[place].figure for place in places] for places in (one, two)))
-                     if len(one) > 1 else
-                     compare(predictions[one[0]].counts, predictions[two[0]].counts, FORMULAS[formulas[one[0]]]))
+            found = (
+                compare_seeds(*([rows[place].figure for place in places] for places in (one, two)))
+                if len(one) > 1
+                else compare(predictions[one[0]].counts, predictions[two[0]].counts, FORMULAS[formulas[one[0]]])
+            )
             made.append((first, second, one, found))
     corrected = holm([found.p_value for *_, found in made], tests=len(made) + unmade)
-    return [Pair(first, second, rows[one[0]].task, rows[one[0]].metric, found.second - found.first, found.low,
-                 found.high, found.test, found.p_value, p_value, found.verdict(
-                     p_value, higher_is_better=rows[one[0]].higher_is_better,
-                     margin=0.0 if formulas[one[0]] == "ratio" else MARGIN),
-                 tuple(rows[place].seed for place in one if len(one) > 1))
-            for (first, second, one, found), p_value in zip(made, corrected, strict=True)]
+    return [
+        Pair(
+            first,
+            second,
+            rows[one[0]].task,
+            rows[one[0]].metric,
+            found.second - found.first,
+            found.low,
+            found.high,
+            found.test,
+            found.p_value,
+            p_value,
+            found.verdict(
+                p_value,
+                higher_is_better=rows[one[0]].higher_is_better,
+                margin=0.0 if formulas[one[0]] == "ratio" else MARGIN,
+            ),
+            tuple(rows[place].seed for place in one if len(one) > 1),
+        )
+        for (first, second, one, found), p_value in zip(made, corrected, strict=True)
+    ]
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
@@ -205,38 +226,64 @@ def _names(directories: Sequence[Path]) -> list[str]:
     for depth in range(1 if paths == whole else 2, 6):
         names = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(names)) == len(set(whole)):
-            return [f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name  # a run twice
-                    for place, name in enumerate(names)]
+            return [
+                f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name  # a run twice
+                for place, name in enumerate(names)
+            ]
     return [str(path) for path in whole]
 
 
 def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
     summary = read_summary(directory)
     if split not in summary.failures or summary.primary(split) is None:
-        raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
-                        expected=f"one of {', '.join(summary.failures)}" if summary.failures else "a split of it",
-                        remedy="choose it with --split, or add it to data.test_splits")
+        raise DataError(
+            f"the run was not evaluated on '{split}'",
+            file=str(directory),
+            expected=f"one of {', '.join(summary.failures)}" if summary.failures else "a split of it",
+            remedy="choose it with --split, or add it to data.test_splits",
+        )
     found = read_predictions(directory, split)
-    return summary, _Predictions(tuple((row.source, row.reference) for row in found),
-                                 np.array([row.counts for row in found], dtype=float))
+    return summary, _Predictions(
+        tuple((row.source, row.reference) for row in found), np.array([row.counts for row in found], dtype=float)
+    )
 
 
-def _row(name: str, directory: Path, summary: Summary, outputs: _Predictions, split: str,
-         speed: tuple[float, float]) -> Row:
+def _row(
+    name: str, directory: Path, summary: Summary, outputs: _Predictions, split: str, speed: tuple[float, float]
+) -> Row:
     failed = summary.failures[split]
     figure, low, high = summary.splits[split][summary.primary_metric], float("nan"), float("nan")
     if outputs.counts.size:  # of the predictions, which `evaluate` may have made anew
         found = interval(outputs.counts, FORMULAS[summary.formula])
         figure, low, high = found.figure, found.low, found.high
     origin, core = read_provenance(directory), summary.core_parameters
-    return Row(run=name, task=summary.task, split=split, metric=summary.primary_metric, figure=figure,
-               low=low, high=high, invalid=failed.invalid, empty=failed.empty, repeated=failed.repeated,
-               truncated=failed.truncated, core_parameters=core, own_parameters=summary.parameters - core,
-               updates=summary.updates, tokens=summary.tokens, minutes=summary.seconds / 60,
-               tokens_per_second=summary.tokens_per_second, latency_ms=speed[0], sentences_per_second=speed[1],
-               seed=origin.seed, commit=origin.commit, higher_is_better=summary.higher_is_better,
-               directory=str(directory), baseline=summary.baseline.get(split.partition("@")[0]),
-               ceiling=summary.ceiling.get(split.partition("@")[0]))
+    return Row(
+        run=name,
+        task=summary.task,
+        split=split,
+        metric=summary.primary_metric,
+        figure=figure,
+        low=low,
+        high=high,
+        invalid=failed.invalid,
+        empty=failed.empty,
+        repeated=failed.repeated,
+        truncated=failed.truncated,
+        core_parameters=core,
+        own_parameters=summary.parameters - core,
+        updates=summary.updates,
+        tokens=summary.tokens,
+        minutes=summary.seconds / 60,
+        tokens_per_second=summary.tokens_per_second,
+        latency_ms=speed[0],
+        sentences_per_second=speed[1],
+        seed=origin.seed,
+        commit=origin.commit,
+        higher_is_better=summary.higher_is_better,
+        directory=str(directory),
+        baseline=summary.baseline.get(split.partition("@")[0]),
+        ceiling=summary.ceiling.get(split.partition("@")[0]),
+    )
 
 
 def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[Row, _Predictions, str]:
@@ -263,16 +310,26 @@ def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[R
     for note in (*unlike, *score.notes):
         print(f"{file}: {note}", file=sys.stderr)
     low, high = interval_of(score) or _UNMEASURED
-    row = Row(run=str(file), task=task.name, split=split, metric=task.primary_metric,
-              figure=score.figures[task.primary_metric], low=low, high=high,
-              invalid=score.figures.get("invalid_rate", _NAN), empty=score.figures.get("empty_rate", _NAN),
-              higher_is_better=task.higher_is_better, directory=str(file))
+    row = Row(
+        run=str(file),
+        task=task.name,
+        split=split,
+        metric=task.primary_metric,
+        figure=score.figures[task.primary_metric],
+        low=low,
+        high=high,
+        invalid=score.figures.get("invalid_rate", _NAN),
+        empty=score.figures.get("empty_rate", _NAN),
+        higher_is_better=task.higher_is_better,
+        directory=str(file),
+    )
     return row, _Predictions(beside.examples, np.array(score.counts, dtype=float)), score.formula
 
 
 def _comparable(first: _Predictions, second: _Predictions, *, counts: bool) -> bool:
     return first.examples == second.examples and (
-        not counts or (first.counts.shape == second.counts.shape and first.counts.size > 0))
+        not counts or (first.counts.shape == second.counts.shape and first.counts.size > 0)
+    )
 
 
 def _speed(directory: Path, split: str, settings: Mapping[str, Any]) -> tuple[float, float]:

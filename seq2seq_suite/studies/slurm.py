@@ -44,23 +44,33 @@ class Cluster:
         import submitit
 
         self._options = options
-        given: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value
-                                 for key, value in (config_file.parse(options) if options else {}).items()}
+        given: dict[str, Any] = {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in (config_file.parse(options) if options else {}).items()
+        }
         cluster, absent = given.pop("cluster", None), [name for name in ("srun", "sbatch") if not shutil.which(name)]
         if absent and (cluster == "slurm" or (cluster is None and "srun" not in absent)):
-            raise ConfigError(f"this machine has no {' and no '.join(absent)}, of SLURM", file=str(options or ""),
-                              expected="a machine from which the cluster takes jobs",
-                              remedy="call it on a login node, or write cluster: local for processes of this machine")
+            raise ConfigError(
+                f"this machine has no {' and no '.join(absent)}, of SLURM",
+                file=str(options or ""),
+                expected="a machine from which the cluster takes jobs",
+                remedy="call it on a login node, or write cluster: local for processes of this machine",
+            )
         try:
             if any(given.get(key, 1) != 1 for key in ("nodes", "tasks_per_node")):
                 raise ValueError("a run is one task of one machine; with several gpus_per_node torchrun starts it")
-            self._executor = submitit.AutoExecutor(folder, cluster=cluster, local_max_num_timeout=_MOST_TIMEOUTS,
-                                                   slurm_max_num_timeout=_MOST_TIMEOUTS)
+            self._executor = submitit.AutoExecutor(
+                folder, cluster=cluster, local_max_num_timeout=_MOST_TIMEOUTS, slurm_max_num_timeout=_MOST_TIMEOUTS
+            )
             self._executor.update_parameters(**{**_DEFAULTS, "slurm_array_parallelism": jobs, **given})
             self._processes = int(given.get("gpus_per_node", 1))
         except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-            raise ConfigError(str(error).partition("\n")[0], file=str(options or ""), expected="submitit's parameters",
-                              remedy="see the example in seq2seq_suite/training/README.md") from None
+            raise ConfigError(
+                str(error).partition("\n")[0],
+                file=str(options or ""),
+                expected="submitit's parameters",
+                remedy="see the example in seq2seq_suite/training/README.md",
+            ) from None
         self._keeps_no_accounts = self._executor.cluster == "slurm" and _said("sacct", "-n") is None
 
     def run(self, commands: Mapping[Path, Callable[[], list[str]]]) -> dict[Path, str]:
@@ -76,13 +86,18 @@ class Cluster:
 
         try:
             with self._executor.batch():
-                jobs = {directory: self._executor.submit(Run(command, log_of(directory), self._processes))
-                        for directory, command in commands.items()}
+                jobs = {
+                    directory: self._executor.submit(Run(command, log_of(directory), self._processes))
+                    for directory, command in commands.items()
+                }
         except FailedJobError as error:
             said = str(error).strip().splitlines() or ["sbatch failed"]
-            raise ConfigError(f"SLURM does not take the jobs: {said[0]}", file=str(self._options or ""),
-                              expected="a partition, time, memory and processors that the cluster has",
-                              remedy="sinfo -o '%P %l %m %c' lists partitions with their limits") from None
+            raise ConfigError(
+                f"SLURM does not take the jobs: {said[0]}",
+                file=str(self._options or ""),
+                expected="a partition, time, memory and processors that the cluster has",
+                remedy="sinfo -o '%P %l %m %c' lists partitions with their limits",
+            ) from None
         print(f"{len(jobs)} jobs submitted; their outputs are the .log files beside the runs' directories", flush=True)
         try:
             return {directory: self._end(job) for directory, job in jobs.items()}

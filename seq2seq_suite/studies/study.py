@@ -23,15 +23,19 @@ from seq2seq_suite.studies.slurm import Cluster
 from seq2seq_suite.studies.sweep import directories, on_validation, run_all, varied
 from seq2seq_suite.terminal.tables import chance, print_table, print_text, signed, span, write_tables
 
-TITLES = {"validation": "On the validation split, which chose each run's checkpoint, too:",
-          "test": "On the test split, not used for choosing: for variants that were fixed before."}
+TITLES = {
+    "validation": "On the validation split, which chose each run's checkpoint, too:",
+    "test": "On the test split, not used for choosing: for variants that were fixed before.",
+}
 FILES = ("means.md", "means.tex", "means.csv")
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
-NOTE = (f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
-        f"Student's paired t test over the seeds, corrected by Holm for all tests of this table; it says nothing about "
-        f"other test data. Better or worse: p < {LEVEL}. Tie: the means are equal. No difference: the difference's "
-        f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say.")
+NOTE = (
+    f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
+    f"Student's paired t test over the seeds, corrected by Holm for all tests of this table; it says nothing about "
+    f"other test data. Better or worse: p < {LEVEL}. Tie: the means are equal. No difference: the difference's "
+    f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say."
+)
 
 
 class Study(Section):
@@ -94,21 +98,31 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
-        raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
-                          remedy="`init norms` copies an example") from None
+        raise ConfigError(
+            f"{key}: {problem}",
+            file=str(path),
+            expected=f"a study has {', '.join(Study.model_fields)}",
+            remedy="`init norms` copies an example",
+        ) from None
     if yamls:
         study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
     names = [Path(yaml).stem for yaml in study.yamls]
     if len(set(names)) < len(names):
-        raise ConfigError(f"two experiments have the same name: {', '.join(study.yamls)}", file=str(path),
-                          expected="files of different names, which also name their directories and rows",
-                          remedy="rename one, or study them separately with another --output")
+        raise ConfigError(
+            f"two experiments have the same name: {', '.join(study.yamls)}",
+            file=str(path),
+            expected="files of different names, which also name their directories and rows",
+            remedy="rename one, or study them separately with another --output",
+        )
     decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
     for override in overrides:
         if (key := override.partition("=")[0]) in decided:
-            raise ConfigError(f"{override}: it would have no effect", file=COMMAND_LINE,
-                              expected=f"keys that the study does not vary; it compares values of {key}",
-                              remedy=f"change it in a copy of {path}")
+            raise ConfigError(
+                f"{override}: it would have no effect",
+                file=COMMAND_LINE,
+                expected=f"keys that the study does not vary; it compares values of {key}",
+                remedy=f"change it in a copy of {path}",
+            )
     for name, yaml, own in _cells(study, path, overrides):
         try:
             on_validation(yaml, own)
@@ -117,8 +131,15 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
     return study
 
 
-def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (),
-        jobs: int = 1, cluster: Cluster | None = None) -> list[Cell]:
+def run(
+    path: Path,
+    output: Path,
+    *,
+    yamls: Sequence[Path] = (),
+    overrides: Sequence[str] = (),
+    jobs: int = 1,
+    cluster: Cluster | None = None,
+) -> list[Cell]:
     """Run the missing parts of a study, in `output/EXPERIMENT/VARIANT-SEED`.
 
     Args:
@@ -150,10 +171,22 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
 
 def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """The table under `HEADER`."""
-    return [(cell.experiment, cell.variant, cell.metric, ", ".join(str(run["seed"]) for run in cell.runs),
-             f"{statistics.fmean(cell.figures):.2f}", span(*cell.interval()), f"{cell.worst():.2f}",
-             *(f"{statistics.fmean(run[key] for run in cell.runs):,.{digits}f}"
-               for key, digits in (("updates", 0), ("minutes", 1)))) for cell in cells]
+    return [
+        (
+            cell.experiment,
+            cell.variant,
+            cell.metric,
+            ", ".join(str(run["seed"]) for run in cell.runs),
+            f"{statistics.fmean(cell.figures):.2f}",
+            span(*cell.interval()),
+            f"{cell.worst():.2f}",
+            *(
+                f"{statistics.fmean(run[key] for run in cell.runs):,.{digits}f}"
+                for key, digits in (("updates", 0), ("minutes", 1))
+            ),
+        )
+        for cell in cells
+    ]
 
 
 def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -161,9 +194,18 @@ def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     first: dict[str, Cell] = {}
     pairs = [(first[cell.experiment], cell) for cell in cells if first.setdefault(cell.experiment, cell) is not cell]
     found = [compare_seeds(one.figures, two.figures) for one, two in pairs]
-    return [(two.experiment, two.variant, one.variant, signed(each.second - each.first), span(
-        each.low, each.high, sign="+"), chance(p_value), each.verdict(p_value, higher_is_better=two.higher_is_better))
-        for (one, two), each, p_value in zip(pairs, found, holm([each.p_value for each in found]), strict=True)]
+    return [
+        (
+            two.experiment,
+            two.variant,
+            one.variant,
+            signed(each.second - each.first),
+            span(each.low, each.high, sign="+"),
+            chance(p_value),
+            each.verdict(p_value, higher_is_better=two.higher_is_better),
+        )
+        for (one, two), each, p_value in zip(pairs, found, holm([each.p_value for each in found]), strict=True)
+    ]
 
 
 def show(cells: Sequence[Cell]) -> None:
@@ -186,17 +228,36 @@ def write(cells: Sequence[Cell], folder: Path) -> None:
         tables += [(TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split))]
     for name in FILES[:2]:
         write_tables(folder / name, tables)
-    numbers = [[statistics.fmean(cell.figures), *cell.interval(), cell.worst(),
-                *(statistics.fmean(run[key] for run in cell.runs) for key in HEADER[-2:])] for cell in cells]
-    write_tables(folder / FILES[2], [("", (*HEADER[:3], "split", *HEADER[3:5], "low", "high", *HEADER[6:]), [
-        (*row[:3], cell.split, row[3], *("" if one != one else str(one) for one in some))
-        for cell, row, some in zip(cells, rows(cells), numbers, strict=True)])])
+    numbers = [
+        [
+            statistics.fmean(cell.figures),
+            *cell.interval(),
+            cell.worst(),
+            *(statistics.fmean(run[key] for run in cell.runs) for key in HEADER[-2:]),
+        ]
+        for cell in cells
+    ]
+    write_tables(
+        folder / FILES[2],
+        [
+            (
+                "",
+                (*HEADER[:3], "split", *HEADER[3:5], "low", "high", *HEADER[6:]),
+                [
+                    (*row[:3], cell.split, row[3], *("" if one != one else str(one) for one in some))
+                    for cell, row, some in zip(cells, rows(cells), numbers, strict=True)
+                ],
+            )
+        ],
+    )
 
 
 def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
     """The runs of a sweep as a study's cells: each combination but for the seed is a variant."""
-    places = grouped((", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")])), directory)
-                     for directory, overrides in directories(settings, output).items())
+    places = grouped(
+        (", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")])), directory)
+        for directory, overrides in directories(settings, output).items()
+    )
     return [_cell(path.stem, name or "as it is", "validation", found) for name, found in places.items()]
 
 
@@ -211,14 +272,33 @@ def unequal(cells: Sequence[Cell]) -> str:
 def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
     common = [*config_file.as_overrides(study.settings), *overrides]
-    return [(name, config_file.find(yaml, path.parent), [*common, *config_file.as_overrides(changes)])
-            for yaml in study.yamls for name, changes in study.variants.items()]
+    return [
+        (name, config_file.find(yaml, path.parent), [*common, *config_file.as_overrides(changes)])
+        for yaml in study.yamls
+        for name, changes in study.variants.items()
+    ]
 
 
 def _cell(experiment: str, name: str, split: str, directories: Sequence[Path]) -> Cell:
     found = [read_summary(directory) for directory in directories]
-    runs = tuple({"run": str(directory), "directory": str(directory), "split": split, "updates": one.updates,
-                  "seed": read_provenance(directory).seed, "tokens": one.tokens, "minutes": one.seconds / 60}
-                 for directory, one in zip(directories, found, strict=True))
-    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better,
-                tuple(one.splits[split][one.primary_metric] for one in found), runs, split)
+    runs = tuple(
+        {
+            "run": str(directory),
+            "directory": str(directory),
+            "split": split,
+            "updates": one.updates,
+            "seed": read_provenance(directory).seed,
+            "tokens": one.tokens,
+            "minutes": one.seconds / 60,
+        }
+        for directory, one in zip(directories, found, strict=True)
+    )
+    return Cell(
+        experiment,
+        name,
+        found[0].primary_metric,
+        found[0].higher_is_better,
+        tuple(one.splits[split][one.primary_metric] for one in found),
+        runs,
+        split,
+    )

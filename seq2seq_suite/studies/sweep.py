@@ -43,16 +43,26 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     """
     keys = [setting.partition("=")[0] for setting in settings]
     if len(set(keys)) < len(keys):
-        raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=COMMAND_LINE, expected="key=a,b,c",
-                          remedy="give all its values to one key")
+        raise ConfigError(
+            f"a key is given twice: {', '.join(keys)}",
+            file=COMMAND_LINE,
+            expected="key=a,b,c",
+            remedy="give all its values to one key",
+        )
     options = [choices(setting) for setting in settings]
     for found in options:
         if len(set(found)) < len(found):
             twice = next(one for one in found if found.count(one) > 1)
-            raise ConfigError(f"{truncate(twice)} is given {found.count(twice):,} times", file=COMMAND_LINE,
-                              expected="different values", remedy="give it once")
-    return {output / slug("-".join(varied(settings, combination))): combination
-            for combination in itertools.product(*options)}
+            raise ConfigError(
+                f"{truncate(twice)} is given {found.count(twice):,} times",
+                file=COMMAND_LINE,
+                expected="different values",
+                remedy="give it once",
+            )
+    return {
+        output / slug("-".join(varied(settings, combination))): combination
+        for combination in itertools.product(*options)
+    }
 
 
 def varied(settings: Sequence[str], overrides: Sequence[str]) -> list[str]:
@@ -74,15 +84,20 @@ def on_validation(yaml: Path, overrides: Sequence[str], *more: str) -> list[str]
     """
     for override in overrides:
         if (key := override.partition("=")[0]).endswith("data.test_splits"):
-            raise ConfigError(f"{override}: sweeps and studies rank on the validation split", file=COMMAND_LINE,
-                              expected=f"no {key}", remedy="leave it out; `evaluate RUN` scores test for a run that "
-                              "you chose, and `report_test: true` in a study for all its variants")
+            raise ConfigError(
+                f"{override}: sweeps and studies rank on the validation split",
+                file=COMMAND_LINE,
+                expected=f"no {key}",
+                remedy="leave it out; `evaluate RUN` scores test for a run that "
+                "you chose, and `report_test: true` in a study for all its variants",
+            )
     tasks = [f"tasks.{name}." for name in config_file.load(yaml, overrides, own=True).tasks] or [""]
     return [*overrides, *(f"{task}data.test_splits=[{', '.join(('validation', *more))}]" for task in tasks)]
 
 
-def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, cluster: Cluster | None = None
-          ) -> list[Path]:
+def sweep(
+    yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, cluster: Cluster | None = None
+) -> list[Path]:
     """Run the missing combinations of a grid.
 
     Args:
@@ -98,8 +113,10 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, clust
         ConfigError: see `directories` and `run_all`; or a combination is invalid, and nothing was run.
         RunError: some runs failed; the others are finished.
     """
-    runs = {directory: (yaml, on_validation(yaml, overrides))
-            for directory, overrides in directories(settings, output).items()}
+    runs = {
+        directory: (yaml, on_validation(yaml, overrides))
+        for directory, overrides in directories(settings, output).items()
+    }
     run_all(runs, jobs=jobs, cluster=cluster)
     return list(runs)
 
@@ -131,8 +148,11 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         return f"exit code {code}"
 
     more = ["--trust-code"] if trusts() else []
-    missing = {directory: partial(_command, directory, yaml, overrides, more)
-               for directory, (yaml, overrides) in runs.items() if not _has_ended(directory, configs[directory])}
+    missing = {
+        directory: partial(_command, directory, yaml, overrides, more)
+        for directory, (yaml, overrides) in runs.items()
+        if not _has_ended(directory, configs[directory])
+    }
     if cluster is not None and missing:
         ends = cluster.run(missing)
     else:
@@ -147,8 +167,18 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
 def _command(directory: Path, yaml: Path, overrides: Sequence[str], more: Sequence[str]) -> list[str]:
     """The command that starts a run, or resumes one that has begun."""
     resume = ["--resume"] if (directory / CONFIG).is_file() else []
-    return [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory), *resume,
-            *more]
+    return [
+        sys.executable,
+        "-m",
+        "seq2seq_suite",
+        "run",
+        str(yaml),
+        *overrides,
+        "--output",
+        str(directory),
+        *resume,
+        *more,
+    ]
 
 
 def _has_ended(directory: Path, config: Config) -> bool:
@@ -157,5 +187,8 @@ def _has_ended(directory: Path, config: Config) -> bool:
         scored = read_summary(directory).failures
     except DataError:
         return False
-    return set(config.data.test_splits) <= set(scored) if not config.tasks else all(
-        _has_ended(task_directory(directory, name), part) for name, part in config.tasks.items())
+    return (
+        set(config.data.test_splits) <= set(scored)
+        if not config.tasks
+        else all(_has_ended(task_directory(directory, name), part) for name, part in config.tasks.items())
+    )

@@ -40,13 +40,19 @@ def find_task(name: str) -> Any:
 
         found = load_code(name, key="task")
         if not (isinstance(found, type) and issubclass(found, Task)):
-            raise ConfigError(f"task: {name} is no task", expected="a subclass of seq2seq_suite.tasks.base.Task",
-                              remedy="see seq2seq_suite/tasks/README.md")
+            raise ConfigError(
+                f"task: {name} is no task",
+                expected="a subclass of seq2seq_suite.tasks.base.Task",
+                remedy="see seq2seq_suite/tasks/README.md",
+            )
         return found
     if name not in TASKS:
         near = get_close_matches(name, TASKS, n=1)
-        raise ConfigError(f"unknown task '{name}'", expected=f"one of {', '.join(TASKS)}",
-                          remedy=f"did you mean {near[0]}?" if near else "choose one of these")
+        raise ConfigError(
+            f"unknown task '{name}'",
+            expected=f"one of {', '.join(TASKS)}",
+            remedy=f"did you mean {near[0]}?" if near else "choose one of these",
+        )
     module, _, attribute = TASKS[name].partition(":")
     return getattr(import_module(module), attribute)
 

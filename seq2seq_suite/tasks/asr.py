@@ -28,10 +28,16 @@ from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, sp
 from seq2seq_suite.tasks.sound_presentation import SoundPresentation
 
 COMPOSED = "composed"  # the split made from the test split's recordings
-_KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),
-          "insertion": ("inserted", "inserted")}  # as word_errors names them; on pages, and their colour
-_FACTS = (("speaker", "By speaker", "speaker", 0), ("rate", "By speaking rate", "words a minute", 20),
-          ("noise", "By noise", "signal-to-noise ratio in dB", 5))
+_KINDS = {
+    "substitution": ("substituted", "wrong"),
+    "deletion": ("deleted", "missed"),
+    "insertion": ("inserted", "inserted"),
+}  # as word_errors names them; on pages, and their colour
+_FACTS = (
+    ("speaker", "By speaker", "speaker", 0),
+    ("rate", "By speaking rate", "words a minute", 20),
+    ("noise", "By noise", "signal-to-noise ratio in dB", 5),
+)
 _WHO = "When do recognition errors occur?"
 _MOST_SUBSTITUTED = 12  # pairs of words in the table
 _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
@@ -41,11 +47,16 @@ class ASROptions(SoundOptions):
     """Options of speech recognition."""
 
     uses: ClassVar[tuple[Use, ...]] = (
-        Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is a CTC head",
-            lambda weight: weight > 0.0),
+        Use(
+            ("search.ctc_weight",),
+            "strategy.ctc_weight",
+            "above 0, so that there is a CTC head",
+            lambda weight: weight > 0.0,
+        ),
         among(("asr.word_weight",), "asr.subwords", "characters"),
         among(("asr.word_weight",), "strategy.kind", "autoregressive"),
-        Use(("asr.new_word",), "asr.word_weight", "above 0", lambda weight: weight > 0.0))
+        Use(("asr.new_word",), "asr.word_weight", "above 0", lambda weight: weight > 0.0),
+    )
 
     text_column: str = "text"  # of the transcript
     subwords: Literal["characters", "bpe", "unigram"] = "characters"
@@ -80,10 +91,13 @@ class SpeechRecognitionPresentation(SoundPresentation):
 
     def charts(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
         """Word error rate by speaker, speaking rate and noise, and the most frequent substitutions."""
-        errors = [word_errors(example.reference, found or "")
-                  for example, found in zip(examples, predictions, strict=True)]
-        counts = [(Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
-                  for found, example in zip(errors, examples, strict=True)]
+        errors = [
+            word_errors(example.reference, found or "") for example, found in zip(examples, predictions, strict=True)
+        ]
+        counts = [
+            (Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
+            for found, example in zip(errors, examples, strict=True)
+        ]
         return [*_by_fact([self.facts(example) for example in examples], counts), *_substituted(errors)]
 
 
@@ -102,7 +116,8 @@ class SpeechRecognitionTask(SoundTask):
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
         self.target = self.transcript = Spoken(
-            "symbols", options.subwords, options.vocabulary_size, unified=data.unicode == "nfc")
+            "symbols", options.subwords, options.vocabulary_size, unified=data.unicode == "nfc"
+        )
         self.words = WordPairs(lambda text: self.target.normalised(text).split())
         self.speakers: dict[str, str] = {}
         self._left_out = 0
@@ -122,8 +137,10 @@ class SpeechRecognitionTask(SoundTask):
         self._left_out = 0
         examples = super().read(split)
         if self._left_out:
-            print(f"{split}: {self._left_out} recordings left out "
-                  f"(asr.leave_out_speaker={self.options.leave_out_speaker})")
+            print(
+                f"{split}: {self._left_out} recordings left out "
+                f"(asr.leave_out_speaker={self.options.leave_out_speaker})"
+            )
         return examples
 
     def keep(self, row: Row, split: str) -> bool:
@@ -175,27 +192,38 @@ class SpeechRecognitionTask(SoundTask):
     def _word_model(self) -> WordModel:
         pairs, options = self.words.counts(), self.options
         if not pairs:
-            raise ConfigError(f"asr.word_weight {options.word_weight:g}, but the run has no counts of words",
-                              expected="a run of this version or a later one", remedy="train it again, or leave "
-                              "asr.word_weight at 0")
-        return WordModel(pairs, self.target.pieces.encode, len(self.target), weight=options.word_weight,
-                         new_word=options.new_word)
+            raise ConfigError(
+                f"asr.word_weight {options.word_weight:g}, but the run has no counts of words",
+                expected="a run of this version or a later one",
+                remedy="train it again, or leave asr.word_weight at 0",
+            )
+        return WordModel(
+            pairs, self.target.pieces.encode, len(self.target), weight=options.word_weight, new_word=options.new_word
+        )
 
 
-def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[Counter[str], int]]
-             ) -> list[dict[str, Any]]:
+def _by_fact(
+    facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[Counter[str], int]]
+) -> list[dict[str, Any]]:
     """Charts of the word error rate; `counts` are errors by kind, and words, of each recording."""
     panels = []
     for fact, title, x, step in _FACTS:
-        groups = [None if fact not in known else int(float(known[fact]) // step * step) if step else known[fact]
-                  for known in facts]
+        groups = [
+            None if fact not in known else int(float(known[fact]) // step * step) if step else known[fact]
+            for known in facts
+        ]
         names = sorted({group for group in groups if group is not None})
         if len(names) < 2:
             continue
 
         def shares(*kinds: str, groups: Sequence[Any] = groups, names: Sequence[Any] = names) -> list[Point]:
-            return rates([{group: (sum(map(errors.__getitem__, kinds)), words)}
-                          for group, (errors, words) in zip(groups, counts, strict=True)], names)
+            return rates(
+                [
+                    {group: (sum(map(errors.__getitem__, kinds)), words)}
+                    for group, (errors, words) in zip(groups, counts, strict=True)
+                ],
+                names,
+            )
 
         points = shares(*_KINDS)
         about = {"x": x, "y": "WER, % \u2193", "note": "n: words. Lines are 95 % bootstrap intervals."}
@@ -204,9 +232,14 @@ def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[
             panels.append(one_series("dots", title, _WHO, points, **about))
             continue
         place = {name: number for number, (name, *_) in enumerate(sorted(points, key=lambda point: -point[1]))}
-        series = [{"name": label, "role": role, "points": sorted((point[:2] for point in shares(kind)),
-                                                               key=lambda point: place[point[0]])}
-                  for kind, (label, role) in _KINDS.items()]
+        series = [
+            {
+                "name": label,
+                "role": role,
+                "points": sorted((point[:2] for point in shares(kind)), key=lambda point: place[point[0]]),
+            }
+            for kind, (label, role) in _KINDS.items()
+        ]
         panels.append(panel("bars", title, _WHO, series=series, stacked=True, totals=points, **about))
     return panels
 
@@ -216,6 +249,12 @@ def _substituted(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[
     pairs = Counter((spoken, output) for found in errors for kind, spoken, output in found if kind == "substitution")
     if not pairs:
         return []
-    return [panel("table", "Words misrecognised most", "Which words are confused with others?",
-                  columns=["reference", "output", "times"],
-                  rows=[[*two, n] for two, n in pairs.most_common(_MOST_SUBSTITUTED)])]
+    return [
+        panel(
+            "table",
+            "Words misrecognised most",
+            "Which words are confused with others?",
+            columns=["reference", "output", "times"],
+            rows=[[*two, n] for two, n in pairs.most_common(_MOST_SUBSTITUTED)],
+        )
+    ]

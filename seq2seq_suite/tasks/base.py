@@ -70,8 +70,9 @@ class Task(ABC, Generic[SourceT, TargetT]):
     source: SourceT
     target: TargetT
 
-    def __init__(self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = "",
-                 world: Miniworld | None = None):
+    def __init__(
+        self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = "", world: Miniworld | None = None
+    ):
         self.options, self.data, self.seed, self.pieces_from, self.world = options, data, seed, pieces_from, world
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -91,8 +92,12 @@ class Task(ABC, Generic[SourceT, TargetT]):
         for line in [*dict.fromkeys(bad.notes), *bad.report(), *remarks_of(split, self.item, examples)]:
             print(line)
         if not examples:
-            raise DataError(f"the split '{split}' has no usable {self.item}", file=self.data.path,
-                            expected=self.expected, remedy=self.if_empty)
+            raise DataError(
+                f"the split '{split}' has no usable {self.item}",
+                file=self.data.path,
+                expected=self.expected,
+                remedy=self.if_empty,
+            )
         return examples
 
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
@@ -131,8 +136,10 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
     def read_references(self, path: Path) -> list[Any]:
         """References or predictions from a file, one on each line."""
-        return [self.target.from_line(line, {"file": str(path), "line": number})
-                for number, line in enumerate(map(self.in_form, read_lines(path)), 1)]
+        return [
+            self.target.from_line(line, {"file": str(path), "line": number})
+            for number, line in enumerate(map(self.in_form, read_lines(path)), 1)
+        ]
 
     def in_form(self, text: Any) -> Any:
         """A text, or texts in a list, in the form of `data.unicode`."""
@@ -183,13 +190,17 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
     def encode(self, examples: Sequence[Example]) -> Sequence[Encoded]:
         """Encoded examples, as a list or made on demand; `fit` or `load` must be called first."""
-        sources = self.source.encode_all([example.source for example in examples],
-                                         [example.origin for example in examples])
+        sources = self.source.encode_all(
+            [example.source for example in examples], [example.origin for example in examples]
+        )
         judged = [example for example in examples if example.reference is not None]
-        targets = iter(self.target.encode_all([example.reference for example in judged],
-                                              [example.origin for example in judged]))
-        return [self._encoded(index, example, source, None if example.reference is None else next(targets))
-                for index, (example, source) in enumerate(zip(examples, sources, strict=True))]
+        targets = iter(
+            self.target.encode_all([example.reference for example in judged], [example.origin for example in judged])
+        )
+        return [
+            self._encoded(index, example, source, None if example.reference is None else next(targets))
+            for index, (example, source) in enumerate(zip(examples, sources, strict=True))
+        ]
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
         """Inputs and labels beside source and target, by the names in `Batch.auxiliary`."""
@@ -200,10 +211,14 @@ class Task(ABC, Generic[SourceT, TargetT]):
         encoded = self.encode(examples)
         if not any(example.begin for example in examples):
             return encoded
-        ids = [self.target.beginning(example.begin, place_of(example.origin)) if example.begin else []
-               for example in examples]
-        return [replace(item, auxiliary={**item.auxiliary, "begin": np.array(begin, dtype=np.int64)})
-                for item, begin in zip(encoded, ids, strict=True)]
+        ids = [
+            self.target.beginning(example.begin, place_of(example.origin)) if example.begin else []
+            for example in examples
+        ]
+        return [
+            replace(item, auxiliary={**item.auxiliary, "begin": np.array(begin, dtype=np.int64)})
+            for item, begin in zip(encoded, ids, strict=True)
+        ]
 
     @property
     def varies(self) -> bool:
@@ -215,12 +230,19 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
         They depend only on the run's seed, the epoch and each example's index, so that a resumed run reads the same.
         """
+
         def seed(index: int, side: int) -> int:
             return zlib.crc32(f"{self.seed}/{epoch}/{index}/{side}".encode())
 
-        return [self._encoded(index, example, self.source.draw(example.source, seed(index, 0)),
-                              self.target.draw(example.reference, seed(index, 1)))
-                for index, example in enumerate(examples)]
+        return [
+            self._encoded(
+                index,
+                example,
+                self.source.draw(example.source, seed(index, 0)),
+                self.target.draw(example.reference, seed(index, 1)),
+            )
+            for index, example in enumerate(examples)
+        ]
 
     def _encoded(self, index: int, example: Example, source: Any, target: Sequence[int] | None) -> Encoded:
         ids = [] if target is None else [*target, END]
@@ -247,9 +269,11 @@ class Task(ABC, Generic[SourceT, TargetT]):
             ConfigError: its predictions have no probabilities.
         """
         if threshold is not None:
-            raise ConfigError(f"a threshold of {threshold:g}, but outputs of task {self.name} have no probabilities",
-                              expected="a run that detects objects, or one that scores each label "
-                              "(multilabel.decision=marginals)", remedy="leave out the threshold")
+            raise ConfigError(
+                f"a threshold of {threshold:g}, but outputs of task {self.name} have no probabilities",
+                expected="a run that detects objects, or one that scores each label (multilabel.decision=marginals)",
+                remedy="leave out the threshold",
+            )
 
     def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
         """Tune options on the validation split after training, such as a threshold.

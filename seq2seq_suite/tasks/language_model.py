@@ -50,22 +50,27 @@ class LanguageModelOptions(TaskOptions):
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
     numbered: ClassVar[bool] = False  # there is no source; the texts' are checked below
-    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
-        ("search.rescorer", "search.drafter", "search.max_length_factor"), "a task with a source"))
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT,
+        unused(("search.rescorer", "search.drafter", "search.max_length_factor"), "a task with a source"),
+    )
 
     def check(self, config: Any) -> None:
         """There is no source: options of an encoder must be unset."""
         backbone = config.backbone
         if backbone.decoder == "rnn":
             raise ValueError("task language_model needs backbone.decoder=transformer")
-        if (backbone.encoder not in ("self_attention", "none") or backbone.encoder_kernel
-                or backbone.encoder_steps > 1):
-            raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
-                             "backbone.encoder_steps alone")
+        if backbone.encoder not in ("self_attention", "none") or backbone.encoder_kernel or backbone.encoder_steps > 1:
+            raise ValueError(
+                "task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
+                "backbone.encoder_steps alone"
+            )
         longest = self.target_symbols(config)
         if longest > backbone.max_positions:
-            raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
-                             f"search.max_length_extra + 1), but backbone.max_positions is {backbone.max_positions}")
+            raise ValueError(
+                f"a text with what continues it may be {longest} symbols long (language_model.window + "
+                f"search.max_length_extra + 1), but backbone.max_positions is {backbone.max_positions}"
+            )
 
     def target_symbols(self, config: Any) -> int:
         """A text, what continues it, and END."""
@@ -101,8 +106,10 @@ class LanguageModelPresentation(Presentation):
         """A judged text with the surprise of each of its symbols in bits."""
         if not isinstance(prediction, LogProbability):
             return super().output_data(example, prediction)
-        return {"bits": round(-prediction / math.log(2), 2), "pieces": [
-            [name, round(-value / math.log(2), 2)] for name, value in prediction.pieces]}
+        return {
+            "bits": round(-prediction / math.log(2), 2),
+            "pieces": [[name, round(-value / math.log(2), 2)] for name, value in prediction.pieces],
+        }
 
     def charts(self, examples: Sequence[Example], predictions: Sequence[Judged | None]) -> list[dict[str, Any]]:
         """Surprise by place in the text."""
@@ -114,8 +121,20 @@ class LanguageModelPresentation(Presentation):
                 bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
                 shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
         points = rates(shares, ranges(_PLACES), scale=1.0)
-        return [one_series("dots", "Surprise by place", "Does what came before help?", points, x="symbol of the text",
-                           y="bits a symbol ↓")] if points else []
+        return (
+            [
+                one_series(
+                    "dots",
+                    "Surprise by place",
+                    "Does what came before help?",
+                    points,
+                    x="symbol of the text",
+                    y="bits a symbol ↓",
+                )
+            ]
+            if points
+            else []
+        )
 
 
 class LanguageModelTask(Task[Nothing, Windows]):
@@ -170,8 +189,12 @@ class LanguageModelTask(Task[Nothing, Windows]):
         """A prompt to continue; after an empty one any text may follow."""
         beginning = self._clean(text)
         if len(beginning) > self.options.window:
-            raise DataError(f"a prompt of {len(beginning)} characters", **place_of(origin),
-                            expected=f"at most {self.options.window}", remedy="give only its last part")
+            raise DataError(
+                f"a prompt of {len(beginning)} characters",
+                **place_of(origin),
+                expected=f"at most {self.options.window}",
+                remedy="give only its last part",
+            )
         return Example(beginning, None, origin)
 
     # -- symbols ------------------------------------------------------------------------------------------------
@@ -190,7 +213,7 @@ class LanguageModelTask(Task[Nothing, Windows]):
         """A text's log-probability, or a prompt with its continuation."""
         if example.reference is not None:
             found, each = LogProbability(hypothesis.score), hypothesis.details.get("log_probs", ())
-            found.pieces = tuple(zip(self.target.names(hypothesis.symbols)[-len(each):], each, strict=True))
+            found.pieces = tuple(zip(self.target.names(hypothesis.symbols)[-len(each) :], each, strict=True))
             return found
         return self.target.pieces.decode([*self.target.pieces.encode(example.source), *hypothesis.symbols])
 
@@ -211,6 +234,8 @@ def _logarithm(number: int, value: Judged | None) -> float | None:
         found = math.nan
     if found is None or found <= 0:
         return found
-    raise DataError(f"prediction {number} is {repr_short(value)}",
-                    expected="the natural logarithm of a text's probability",
-                    remedy="write one on each line, such as -12.5, in the order of the texts")
+    raise DataError(
+        f"prediction {number} is {repr_short(value)}",
+        expected="the natural logarithm of a text's probability",
+        remedy="write one on each line, such as -12.5, in the order of the texts",
+    )

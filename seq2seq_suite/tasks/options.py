@@ -9,8 +9,10 @@ from pydantic import Field
 from seq2seq_suite.options.section import Section, Use, unused
 
 _TRANSCRIBES = "a task that transcribes speech"  # whose outputs are what the CTC head predicts
-NO_SEARCH_BY_CTC = (unused(("search.ctc_weight",), _TRANSCRIBES), Use(
-    ("search.drafter",), "task", _TRANSCRIBES, lambda task: False, lambda config: config.search.drafter == "ctc"))
+NO_SEARCH_BY_CTC = (
+    unused(("search.ctc_weight",), _TRANSCRIBES),
+    Use(("search.drafter",), "task", _TRANSCRIBES, lambda task: False, lambda config: config.search.drafter == "ctc"),
+)
 NO_TRANSCRIPT = (*NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "a task that reads speech"))
 Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 

@@ -34,8 +34,9 @@ def tokenised(words: Sequence[str], known: Vocabulary) -> list[str]:
     found: list[str] = []
     for place, word in enumerate(words):
         whole = word in known or word.isalnum() or not _are_tokens(known.symbols, known.symbol_counts)
-        parts = [] if whole else _parts(
-            word, last=place == len(words) - 1, inside=found.count("``") > found.count("''"))
+        parts = (
+            [] if whole else _parts(word, last=place == len(words) - 1, inside=found.count("``") > found.count("''"))
+        )
         parts = [_PLAIN[part] if part not in known and _PLAIN.get(part) in known else part for part in parts]
         new = sum(part not in known and part not in _PLAIN and any(map(str.isalnum, part)) for part in parts)
         fits = parts and new <= (len(parts) > 1) and not _SHORT.fullmatch(word)

@@ -11,9 +11,20 @@ from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.text import tokens_of
 
 # Until 0.1.0 these were attributes of a task and of its target. Where a user's class still has one, it is used.
-_OF_TASKS = {"drawing": "drawing", "length_unit": "length_unit", "baselines": "baselines", "paints": "draws",
-             "judge": "judge", "length": "length", "facts": "facts", "shown_source": "source_data", "media": "media",
-             "shown": "output_data", "panels": "charts", "paint": "draw"}
+_OF_TASKS = {
+    "drawing": "drawing",
+    "length_unit": "length_unit",
+    "baselines": "baselines",
+    "paints": "draws",
+    "judge": "judge",
+    "length": "length",
+    "facts": "facts",
+    "shown_source": "source_data",
+    "media": "media",
+    "shown": "output_data",
+    "panels": "charts",
+    "paint": "draw",
+}
 _OF_TARGETS = {"show": "for_terminal", "nothing": "no_output"}
 
 
@@ -63,8 +74,13 @@ class Presentation:
 
     def length(self, example: Example) -> float:
         """The length of the source in `length_unit`."""
-        return float(len(example.source if isinstance(example.source, tuple) else tokens_of(
-            self.task.source.to_text(example.source))))
+        return float(
+            len(
+                example.source
+                if isinstance(example.source, tuple)
+                else tokens_of(self.task.source.to_text(example.source))
+            )
+        )
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """What else is known of an example, by names that a reader knows: the speaker, the kind of question."""

@@ -24,8 +24,15 @@ _LONGEST_NAME = 4096  # characters of a path
 Medium = TypeVar("Medium")
 
 
-def open_split(data: Data, split: str, bad: BadRows, *, view: str,
-               languages: tuple[str, str] | None = None, world: Miniworld | None = None) -> Iterator[Row]:
+def open_split(
+    data: Data,
+    split: str,
+    bad: BadRows,
+    *,
+    view: str,
+    languages: tuple[str, str] | None = None,
+    world: Miniworld | None = None,
+) -> Iterator[Row]:
     """The rows of a split of `data.path`, or its share of train's.
 
     Args:
@@ -38,9 +45,17 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str,
     """
     subset = data.subset or (view if data.path == EMBEDDED else "")
     source = _source_of(data, split)
-    rows = read_rows(data.path, source, splits=data.splits, subset=subset, format=data.format, languages=languages,
-                     size=data.size if source == "train" else 0, bad=bad,
-                     world=None if world is None else world.knobs())
+    rows = read_rows(
+        data.path,
+        source,
+        splits=data.splits,
+        subset=subset,
+        format=data.format,
+        languages=languages,
+        size=data.size if source == "train" else 0,
+        bad=bad,
+        world=None if world is None else world.knobs(),
+    )
     rows = in_form(data, split, bad, rows)
     return divided(rows, split, data.split, bad) if _is_cut(data, split) else rows
 
@@ -51,19 +66,33 @@ def in_form(data: Data, split: str, bad: BadRows, rows: Iterable[Row]) -> Iterat
     for row in rows:
         fields = row.fields
         if data.unicode == "nfc":
-            fields = {key: value if name in _FILES else composed(value) for name, value in fields.items()
-                      for key in (name, composed(name))}  # a key may name a column in either form
+            fields = {
+                key: value if name in _FILES else composed(value)
+                for name, value in fields.items()
+                for key in (name, composed(name))
+            }  # a key may name a column in either form
         total, changed = total + 1, changed + (fields != row.fields)
         yield row if fields == row.fields else replace(row, fields=fields)
     if changed:
-        bad.notes.append(f"{split}: {changed:,} of {total:,} rows are changed to Unicode's composed form "
-                         "(data.unicode)")
+        bad.notes.append(
+            f"{split}: {changed:,} of {total:,} rows are changed to Unicode's composed form (data.unicode)"
+        )
 
 
 def local_files(data: Data, split: str, languages: tuple[str, str] | None = None) -> list[Path]:
     """The files that `open_split` reads; none of the embedded data and of the Hub's."""
-    return [] if data.path == EMBEDDED else files_of(data.path, _source_of(data, split), splits=data.splits,
-                                                     subset=data.subset, format=data.format, languages=languages)
+    return (
+        []
+        if data.path == EMBEDDED
+        else files_of(
+            data.path,
+            _source_of(data, split),
+            splits=data.splits,
+            subset=data.subset,
+            format=data.format,
+            languages=languages,
+        )
+    )
 
 
 def other_data(data: Data, path: str, split: str, languages: tuple[str, str] | None = None) -> Data:
@@ -74,6 +103,7 @@ def other_data(data: Data, path: str, split: str, languages: tuple[str, str] | N
 
 def splits_elsewhere(data: Data, languages: tuple[str, str] | None = None) -> list[str]:
     """The test splits that the embedded data have and `data.path`, which is another, has not."""
+
     def is_there(split: str) -> bool:
         try:
             return split in data.split or split in data.splits or bool(local_files(data, split, languages))
@@ -110,8 +140,11 @@ def remarks_of(split: str, item: str, examples: Sequence[Example]) -> list[str]:
     ['train: one colour in 1 of 2 pictures: a:1']
     """
     places = grouped((remark, example.origin) for example in examples for remark in example.remarks)
-    return [f"{split}: {remark} in {len(found):,} of {len(examples):,} {item}s: {', '.join(found[:_SHOWN])}"
-            f"{', ...' * (len(found) > _SHOWN)}" for remark, found in places.items()]
+    return [
+        f"{split}: {remark} in {len(found):,} of {len(examples):,} {item}s: {', '.join(found[:_SHOWN])}"
+        f"{', ...' * (len(found) > _SHOWN)}"
+        for remark, found in places.items()
+    ]
 
 
 def columns(row: Row) -> str:
@@ -122,8 +155,12 @@ def columns(row: Row) -> str:
 def value_in(row: Row, column: str, key: str = "", *, remedy: str = "name the column so") -> Any:
     """The value in a column of a row; raises NoColumn without it, `key` being the option that names the column."""
     if column not in row.fields:
-        raise NoColumn(f"no column {column}; {columns(row)}", **row.place, expected=f"a column '{column}'",
-                       remedy=remedy + (f", or set {key}" if key else ""))
+        raise NoColumn(
+            f"no column {column}; {columns(row)}",
+            **row.place,
+            expected=f"a column '{column}'",
+            remedy=remedy + (f", or set {key}" if key else ""),
+        )
     return row.fields[column]
 
 
@@ -131,9 +168,12 @@ def text_in(row: Row, column: str, key: str = "", *, remedy: str = "") -> str:
     """The text in a column of a row; raises DataError, `key` being the option that names the column."""
     text = value_in(row, column, key, remedy=remedy or "name the column so")
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"no text in column '{column}': it is {named(text)}", **row.place,
-                        expected=f"a text in '{column}'", remedy=remedy or "correct the row, or remove it; in .jsonl "
-                        "a text may look like a list")
+        raise DataError(
+            f"no text in column '{column}': it is {named(text)}",
+            **row.place,
+            expected=f"a text in '{column}'",
+            remedy=remedy or "correct the row, or remove it; in .jsonl a text may look like a list",
+        )
     return text
 
 
@@ -167,8 +207,12 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     if name is None:
         return None
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-        raise DataError(f"{column} is {repr_short(value)}", **row.place, remedy="correct the row",
-                        expected="the name of a file, or an object with its bytes")
+        raise DataError(
+            f"{column} is {repr_short(value)}",
+            **row.place,
+            remedy="correct the row",
+            expected="the name of a file, or an object with its bytes",
+        )
     return str(Path(row.file).parent / name), b""
 
 
@@ -185,13 +229,22 @@ def medium_in(row: Row, column: str, kind: type[Medium], make: Callable[[str, by
     return None if found is None else make(*found)
 
 
-def required_medium(row: Row, column: str, kind: type[Medium], make: Callable[[str, bytes], Medium], *, key: str = ""
-                    ) -> Medium:
+def required_medium(
+    row: Row, column: str, kind: type[Medium], make: Callable[[str, bytes], Medium], *, key: str = ""
+) -> Medium:
     """The same; raises DataError where there is none, `key` being the option that names the column."""
     medium = medium_in(row, column, kind, make)
     if medium is None:
-        held = value_in(row, "file_name" if "file_name" in row.fields else column, key,
-                        remedy="name a column so, or file_name with paths beside the file of rows")
-        raise DataError(f"'{column}' is {named(held)}", **row.place, expected="the path of a file",
-                        remedy="correct the row, or remove it")
+        held = value_in(
+            row,
+            "file_name" if "file_name" in row.fields else column,
+            key,
+            remedy="name a column so, or file_name with paths beside the file of rows",
+        )
+        raise DataError(
+            f"'{column}' is {named(held)}",
+            **row.place,
+            expected="the path of a file",
+            remedy="correct the row, or remove it",
+        )
     return medium

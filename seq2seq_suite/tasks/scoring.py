@@ -53,8 +53,11 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
     if len(references) > 1 and not task.several_references:
-        raise ConfigError(f"{len(references)} files of references, but outputs of task {task.name} have one each",
-                          expected="a task that writes free text, such as translation", remedy="leave out --reference")
+        raise ConfigError(
+            f"{len(references)} files of references, but outputs of task {task.name} have one each",
+            expected="a task that writes free text, such as translation",
+            remedy="leave out --reference",
+        )
     notes: list[str] = []
     several: list[list[Any]] = []
     read = [task.read_references(file) for file in (*references, predictions)]
@@ -72,20 +75,36 @@ def _check(task: Task, right: Sequence[Any], given: Sequence[Any], file: Path, p
     """Raises DataError where the references do not fit; a note on implausible references."""
     if len(right) != len(given):
         blank = [place for place, one in enumerate(given) if _blank(one, task)]
-        raise DataError(f"{len(given)} predictions for {len(right)} references in {file}"
-                        + (f"; blank are {numbered(blank)}" if blank else ""), file=str(predictions),
-                        expected=f"{len(right)} predictions, in the order of the references",
-                        remedy="give an output for every reference, and nothing else")
+        raise DataError(
+            f"{len(given)} predictions for {len(right)} references in {file}"
+            + (f"; blank are {numbered(blank)}" if blank else ""),
+            file=str(predictions),
+            expected=f"{len(right)} predictions, in the order of the references",
+            remedy="give an output for every reference, and nothing else",
+        )
     if not right:
         raise DataError("there is no reference", file=str(file), expected="at least one", remedy="fill the file")
     if None in right:
-        raise DataError(f"reference {right.index(None) + 1} is empty, or a prediction that failed", file=str(file),
-                        expected="a right answer in each place", remedy="fill it in")
-    found = [(place, match.group()) for place, text in enumerate(map(task.to_text, right))
-             if (match := _UNKNOWN.search(text))]
+        raise DataError(
+            f"reference {right.index(None) + 1} is empty, or a prediction that failed",
+            file=str(file),
+            expected="a right answer in each place",
+            remedy="fill it in",
+        )
+    found = [
+        (place, match.group())
+        for place, text in enumerate(map(task.to_text, right))
+        if (match := _UNKNOWN.search(text))
+    ]
     more = f" and the like in {len(found) - 1} others" if found[1:] else ""
-    return [f"{file}: '{found[0][1]}' is in reference {found[0][0] + 1}{more}: references should be what people wrote, "
-            "not decoded by a vocabulary"] if found else []
+    return (
+        [
+            f"{file}: '{found[0][1]}' is in reference {found[0][0] + 1}{more}: references should be what people wrote, "
+            "not decoded by a vocabulary"
+        ]
+        if found
+        else []
+    )
 
 
 def _without_blanks(entries: list[Any], others: int, file: Path, task: Task, *, inside: bool = False) -> list[str]:

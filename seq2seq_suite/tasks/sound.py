@@ -91,8 +91,13 @@ class Sounds(Source):
         features = self.features_of([sound])[0]
         if isinstance(features, DataError):
             raise of_file(features, sound.name, place)
-        refuse_long(len(features), self.longest, f"a recording of {len(features) / 100:.1f} seconds, {len(features)} "
-                    "frames of 10 ms", place, otherwise="cut the recording")
+        refuse_long(
+            len(features),
+            self.longest,
+            f"a recording of {len(features) / 100:.1f} seconds, {len(features)} frames of 10 ms",
+            place,
+            otherwise="cut the recording",
+        )
         return sound
 
     def forget(self) -> None:
@@ -130,14 +135,21 @@ class Sounds(Source):
         self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))
         for array in (self.mean, self.deviation):
             if array.shape != (self.audio.bins,) or array.dtype != np.float32 or not np.isfinite(array).all():
-                raise DataError(f"no statistics of {self.audio.bins} bins", file=str(file), remedy=remedy,
-                                expected=f"finite arrays mean and deviation of {self.audio.bins} figures")
+                raise DataError(
+                    f"no statistics of {self.audio.bins} bins",
+                    file=str(file),
+                    remedy=remedy,
+                    expected=f"finite arrays mean and deviation of {self.audio.bins} figures",
+                )
 
     def shape(self) -> SoundShape:
         audio = self.audio
-        return SoundShape(mean=tuple(self.mean.tolist()), deviation=tuple(self.deviation.tolist()),
-                          subsampling=audio.subsampling,
-                          masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share))
+        return SoundShape(
+            mean=tuple(self.mean.tolist()),
+            deviation=tuple(self.deviation.tolist()),
+            subsampling=audio.subsampling,
+            masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share),
+        )
 
     unit, of_file = "frame", True
 
@@ -210,16 +222,18 @@ class SoundTask(Task[Sounds, Text]):
         """A recording and its reference."""
         sound, reference = self.source.read(row), self.reference(row)
         self.source.check(sound, row.place)
-        features, = _readable(self.source.features_of([sound]))
+        (features,) = _readable(self.source.features_of([sound]))
         return Example(sound, reference, row.origin, remarks=features.level.remarks)
 
     def figures(self, examples: Sequence[Example]) -> str:
         """Their levels, the highest peak, and the shares of silence and of clipped samples."""
         found = [one.level for one in _readable(self.source.features_of([example.source for example in examples]))]
         levels = sorted(one.level for one in found)
-        return (f"level {levels[len(levels) // 2]:.0f} dB ({levels[0]:.0f} to {levels[-1]:.0f}), "
-                f"peak {max(one.peak for one in found):.2f}, {np.mean([one.silence for one in found]):.0%} silence, "
-                f"{np.mean([one.clipped for one in found]):.2%} clipped")
+        return (
+            f"level {levels[len(levels) // 2]:.0f} dB ({levels[0]:.0f} to {levels[-1]:.0f}), "
+            f"peak {max(one.peak for one in found):.2f}, {np.mean([one.silence for one in found]):.0%} silence, "
+            f"{np.mean([one.clipped for one in found]):.2%} clipped"
+        )
 
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
         """Print which recordings have fewer vectors than CTC needs."""
@@ -234,14 +248,20 @@ class SoundTask(Task[Sounds, Text]):
         if short and self.data.path == EMBEDDED:
             print(f"{split}: {what}, spoken fast by design; their CTC loss is 0, the decoder learns from them")
         elif short:
-            print(f"{split}: {what} (their CTC loss is 0; audio.subsampling=2 or audio.pad_seconds helps): "
-                  f"{', '.join(short[:5])}{', ...' if len(short) > 5 else ''}")
+            print(
+                f"{split}: {what} (their CTC loss is 0; audio.subsampling=2 or audio.pad_seconds helps): "
+                f"{', '.join(short[:5])}{', ...' if len(short) > 5 else ''}"
+            )
 
     def sound_row(self, example: Example) -> dict[str, str]:
         """The columns of a row that name the sound file; raises DataError for other sounds."""
         if not isinstance(example.source, Recording) or example.source.content:
-            raise DataError("the sounds are not files", **place_of(example.origin), expected="data of sound files",
-                            remedy="embedded speech and sounds inside a table cannot be written as rows")
+            raise DataError(
+                "the sounds are not files",
+                **place_of(example.origin),
+                expected="data of sound files",
+                remedy="embedded speech and sounds inside a table cannot be written as rows",
+            )
         return {"audio": str(Path(example.source.name).resolve())}
 
     # -- numbers ------------------------------------------------------------------------------------------------
@@ -268,11 +288,14 @@ class SoundTask(Task[Sounds, Text]):
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
         """Examples at the speeds drawn for an epoch."""
-        speeds = [self.audio.speeds[zlib.crc32(f"{self.seed}/{epoch}/{index}".encode()) % len(self.audio.speeds)]
-                  for index in range(len(examples))]
+        speeds = [
+            self.audio.speeds[zlib.crc32(f"{self.seed}/{epoch}/{index}".encode()) % len(self.audio.speeds)]
+            for index in range(len(examples))
+        ]
         frames = _readable(self.source.features.of([example.source for example in examples], speeds=speeds))
-        targets = [None if example.reference is None else self.target.encode(example.reference, {})
-                   for example in examples]
+        targets = [
+            None if example.reference is None else self.target.encode(example.reference, {}) for example in examples
+        ]
         return list(map(self._encoded, range(len(examples)), examples, frames, targets))
 
 

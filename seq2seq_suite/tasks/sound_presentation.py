@@ -36,8 +36,13 @@ class SoundPresentation(Presentation):
         frames = frames[:: -(-len(frames) // _MOST_COLUMNS)]
         low, high = np.quantile(frames, (0.05, 0.995))
         bytes_ = (255 * ((frames - low) / max(1e-6, high - low)).clip(0, 1)).astype(np.uint8)
-        return {"seconds": self.length(example), "frames": bytes_.shape[0], "bins": bytes_.shape[1],
-                "values": b64encode(bytes_.tobytes()).decode(), "sound": _wav(example.source)}
+        return {
+            "seconds": self.length(example),
+            "frames": bytes_.shape[0],
+            "bins": bytes_.shape[1],
+            "values": b64encode(bytes_.tobytes()).decode(),
+            "sound": _wav(example.source),
+        }
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """Of embedded speech its voice, words a minute, pitch and decibels over the noise."""

@@ -87,8 +87,7 @@ class SpeechTranslationTask(SoundTask):
     def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
         self.target = _Translations("target", options.subwords, options.vocabulary_size)
-        self.transcript = _Transcripts("symbols", "characters", options.vocabulary_size,
-                                       unified=data.unicode == "nfc")
+        self.transcript = _Transcripts("symbols", "characters", options.vocabulary_size, unified=data.unicode == "nfc")
 
     def reference(self, row: Row) -> Translated:
         """Translation and transcript."""
@@ -114,5 +113,6 @@ class SpeechTranslationTask(SoundTask):
     def score(self, predictions: Sequence[str | Translated | None], *references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""
         given = [found.text if isinstance(found, Translated) else found for found in predictions]
-        return score_translations(given, *([one.text for one in some] for some in references),
-                                  tokenizer=self.options.metric_tokenizer)
+        return score_translations(
+            given, *([one.text for one in some] for some in references), tokenizer=self.options.metric_tokenizer
+        )

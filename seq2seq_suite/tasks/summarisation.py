@@ -47,10 +47,25 @@ class SummarisationTask(TextToText):
         super().__init__(options, data, **others)
         common = {"longest": data.max_length, "lower_case": options.lowercase, "pieces_from": self.pieces_from}
         kind, size = options.subwords, options.vocabulary_size
-        self.source = Subwords("pieces", kind, size, column=options.text_column, key="summarisation.text_column",
-                               what="text", shared=True, **common)
-        self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
-                           what="summary", **common)
+        self.source = Subwords(
+            "pieces",
+            kind,
+            size,
+            column=options.text_column,
+            key="summarisation.text_column",
+            what="text",
+            shared=True,
+            **common,
+        )
+        self.target = Text(
+            "pieces",
+            kind,
+            size,
+            column=options.summary_column,
+            key="summarisation.summary_column",
+            what="summary",
+            **common,
+        )
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """A warning about summaries that ROUGE-2 cannot judge."""

@@ -41,8 +41,10 @@ class TextToText(Task[Subwords, Text]):
         if not self.source.shared or self.pieces_from:
             super().fit(examples)
             return
-        texts = chain((self.source.normalised(example.source) for example in examples),
-                      (self.target.normalised(example.reference) for example in examples))
+        texts = chain(
+            (self.source.normalised(example.source) for example in examples),
+            (self.target.normalised(example.reference) for example in examples),
+        )
         self.source.pieces = self.target.pieces = train_subwords(self.source.kind, texts, size=self.source.size)
 
     def score_examples(self, predictions: Sequence[str | None], examples: Sequence[Example]) -> Score:

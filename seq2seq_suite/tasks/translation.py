@@ -61,24 +61,34 @@ class TranslationOptions(TaskOptions):
     piece_bonus: Annotated[float, Bounds(ge=0.0, le=100.0)] = 4.0  # added to the score for each piece in that search
 
     uses: ClassVar[tuple[Use, ...]] = (
-        *NO_TRANSCRIPT, among(("translation.ngrams",), "strategy.kind", "ctc"),
+        *NO_TRANSCRIPT,
+        among(("translation.ngrams",), "strategy.kind", "ctc"),
         Use(("translation.ngram_weight", "translation.piece_bonus"), "translation.ngrams", "above 0", bool),
-        Use(("translation.ngram_weight", "translation.piece_bonus"), "search.beam_size", "above 1",
-            lambda size: size > 1))
+        Use(
+            ("translation.ngram_weight", "translation.piece_bonus"),
+            "search.beam_size",
+            "above 1",
+            lambda size: size > 1,
+        ),
+    )
 
     @model_validator(mode="after")
     def _sides_agree(self) -> TranslationOptions:
         kinds = {self.source_subwords, self.target_subwords}
         if self.joint and len(kinds) > 1:
-            raise ValueError("translation.joint needs the same translation.source_subwords and "
-                             "translation.target_subwords")
+            raise ValueError(
+                "translation.joint needs the same translation.source_subwords and translation.target_subwords"
+            )
         if self.source_language == self.target_language:
-            raise ValueError(f"translation.source_language and translation.target_language are both "
-                             f"{truncate(self.source_language)}")
+            raise ValueError(
+                f"translation.source_language and translation.target_language are both {truncate(self.source_language)}"
+            )
         if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
-            raise ValueError("translation.target_language zh has no spaces between words: "
-                             "translation.metric_tokenizer must not be 13a, nor translation.tokenised_lowercase_bleu "
-                             "true")
+            raise ValueError(
+                "translation.target_language zh has no spaces between words: "
+                "translation.metric_tokenizer must not be 13a, nor translation.tokenised_lowercase_bleu "
+                "true"
+            )
         return self
 
 
@@ -110,13 +120,29 @@ class TranslationTask(TextToText):
         common = {"longest": data.max_length, "pieces_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         chosen = (options.source_column, options.target_column)
-        self.named_so = tuple(name or language for name, language in zip(chosen, self.languages, strict=True)
-                              ) if any(chosen) else ()
+        self.named_so = (
+            tuple(name or language for name, language in zip(chosen, self.languages, strict=True))
+            if any(chosen)
+            else ()
+        )
         columns = self.named_so or _COLUMNS[0]
-        self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column=columns[0],
-                               lower_case=options.lowercase != "none", shared=options.joint)
-        self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column=columns[1],
-                           lower_case=options.lowercase == "both")
+        self.source = Subwords(
+            source,
+            options.source_subwords,
+            options.vocabulary_size,
+            **common,
+            column=columns[0],
+            lower_case=options.lowercase != "none",
+            shared=options.joint,
+        )
+        self.target = Text(
+            target,
+            options.target_subwords,
+            options.vocabulary_size,
+            **common,
+            column=columns[1],
+            lower_case=options.lowercase == "both",
+        )
         self.ngrams = Ngrams(options.ngrams)
 
     def example(self, row: Row) -> Example:
@@ -125,10 +151,18 @@ class TranslationTask(TextToText):
         place, texts = row.place, [clean_text(text) for text in _pair(row, languages, self.named_so)]
         for text, language in zip(texts, languages, strict=True):
             if not text:
-                raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
-                                remedy="remove the pair")
-        return Example(self.source.check_clean(texts[0], place), self.target.check_clean(texts[1], place), row.origin,
-                       also=self._also(row))
+                raise DataError(
+                    f"the {language} side is empty",
+                    **place,
+                    expected="a sentence in each language",
+                    remedy="remove the pair",
+                )
+        return Example(
+            self.source.check_clean(texts[0], place),
+            self.target.check_clean(texts[1], place),
+            row.origin,
+            also=self._also(row),
+        )
 
     def _also(self, row: Row) -> dict[str, Any]:
         """All right texts of a row, from its column `LANGUAGE_references`, and the words that must have been seen."""
@@ -172,9 +206,11 @@ class TranslationTask(TextToText):
         if not options.ngrams:
             return None
         if not self.ngrams.symbols:
-            raise ConfigError(f"translation.ngrams {options.ngrams}, but the run has counted none",
-                              expected="a run that was trained with translation.ngrams",
-                              remedy="train it so, or leave translation.ngrams at 0")
+            raise ConfigError(
+                f"translation.ngrams {options.ngrams}, but the run has counted none",
+                expected="a run that was trained with translation.ngrams",
+                remedy="train it so, or leave translation.ngrams at 0",
+            )
         weight, bonus = options.ngram_weight, options.piece_bonus
         return lambda output, piece: weight * log(probability(output, piece)) + (bonus if piece != END else 0.0)
 
@@ -194,14 +230,22 @@ class TranslationTask(TextToText):
         """BLEU and chrF with sacreBLEU's signatures, and optional metrics."""
         options = self.options
         return score_translations(
-            predictions, *references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
-            tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
+            predictions,
+            *references,
+            tokenizer=options.metric_tokenizer,
+            lowercase=options.lowercase == "both",
+            tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "",
+        )
 
     def score_each(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
         options = self.options
         return score_of_several(
-            predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
-            tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
+            predictions,
+            references,
+            tokenizer=options.metric_tokenizer,
+            lowercase=options.lowercase == "both",
+            tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "",
+        )
 
     def check_installed(self) -> None:
         super().check_installed()
@@ -228,16 +272,27 @@ def _pair(row: Row, languages: tuple[str, str], named_so: tuple[str, ...] = ()) 
         if all(name in there for name in names):
             for name in names:
                 if not isinstance(there[name], str):
-                    raise DataError(f"'{name}' is {named(there[name])}", **row.place, expected="a sentence",
-                                    remedy="correct the row, or remove it")
+                    raise DataError(
+                        f"'{name}' is {named(there[name])}",
+                        **row.place,
+                        expected="a sentence",
+                        remedy="correct the row, or remove it",
+                    )
             return [there[name] for name in names]
     if "translation" in fields and not isinstance(inner, Mapping) and not named_so:
-        raise DataError(f"'translation' is {named(inner)}", **row.place, expected=f"an object with {languages[0]} and "
-                        f"{languages[1]}", remedy="write such an object, or columns of these names")
+        raise DataError(
+            f"'translation' is {named(inner)}",
+            **row.place,
+            expected=f"an object with {languages[0]} and {languages[1]}",
+            remedy="write such an object, or columns of these names",
+        )
     there, where = (inner, "languages under 'translation'") if candidates[0][0] is inner else (fields, "columns")
     missing = [name for name in wanted if name not in there]
     found = truncate(", ".join(map(str, there)))
-    raise NoColumn(f"no column {' and no column '.join(missing)}; the {where} are {found}", **row.place,
-                   expected=f"columns {wanted[0]} and {wanted[1]}, src and tgt, or source and target, or "
-                   f'a column translation with {{"{languages[0]}": ..., "{languages[1]}": ...}}',
-                   remedy="set translation.source_column and translation.target_column, or name the columns so")
+    raise NoColumn(
+        f"no column {' and no column '.join(missing)}; the {where} are {found}",
+        **row.place,
+        expected=f"columns {wanted[0]} and {wanted[1]}, src and tgt, or source and target, or "
+        f'a column translation with {{"{languages[0]}": ..., "{languages[1]}": ...}}',
+        remedy="set translation.source_column and translation.target_column, or name the columns so",
+    )

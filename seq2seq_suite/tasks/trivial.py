@@ -70,6 +70,7 @@ def right_branching(train: Sequence[Example], examples: Sequence[Example]) -> li
     >>> print(right_branching([Example((), tree, "")], [Example((), tree, "")])[0])
     (S (A a) (S (B b) (C c)))
     """
+
     def labels(tree: Tree) -> list[str]:
         below = [one for one in tree.children if isinstance(one, Tree) and not one.is_preterminal()]
         return [tree.label, *(label for one in below for label in labels(one))]
@@ -98,17 +99,25 @@ def copied(train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
     return [example.source for example in examples]
 
 
-BASELINES = {"most frequent output": majority, "nearest training example": nearest, "copied source": copied,
-             "most frequent tag of each word": tags_of_words, "right-branching trees": right_branching,
-             "frequency of each letter": likelihood_of_letters}
+BASELINES = {
+    "most frequent output": majority,
+    "nearest training example": nearest,
+    "copied source": copied,
+    "most frequent tag of each word": tags_of_words,
+    "right-branching trees": right_branching,
+    "frequency of each letter": likelihood_of_letters,
+}
 
 
 def figures(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> dict[str, float]:
     """The primary metric of each of the task's baselines, by its name."""
     names = task.presentation.baselines
     seen = list(islice(train, MOST)) if names else []
-    return {name: task.score_examples(BASELINES[name](seen, examples), examples).figures[task.primary_metric]
-            for name in names if seen and examples}
+    return {
+        name: task.score_examples(BASELINES[name](seen, examples), examples).figures[task.primary_metric]
+        for name in names
+        if seen and examples
+    }
 
 
 def ceiling(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> float | None:

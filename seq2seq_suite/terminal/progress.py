@@ -76,8 +76,13 @@ def preparing(what: str) -> Iterator[None]:
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
-                  console=console, transient=True) as spinner:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as spinner:
         spinner.add_task(what, total=None)
         with redirect_stdout(outer.around(sys.stdout)) if type(outer) is Logged else nullcontext():
             yield
@@ -112,15 +117,17 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
             self._print(f"{self._status}  {_clock(time.monotonic() - self._started)} elapsed")
 
-    def update(self, update: int, *, fraction: float, loss: float, tokens_per_second: float,
-               learning_rate: float) -> str:
+    def update(
+        self, update: int, *, fraction: float, loss: float, tokens_per_second: float, learning_rate: float
+    ) -> str:
         """Show the progress of training, and return it in words; without a terminal each call prints a line.
 
         Args:

@@ -33,12 +33,18 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         return figure(splits[split].get(name)) + (f" ({span(*ends)})" if ends else "")
 
     likelihood = summary.get("likelihood") or {}
-    limits = {f"without learning: {summary.get('primary_metric', '')}": summary.get("baseline") or {},
-              "best possible": summary.get("ceiling") or {}}
-    print_table(("metric", *splits), [
-        *((name, *(cell(name, split) for split in splits)) for name in metrics),
-        *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found),
-        *([("nats per symbol", *(_nats(likelihood.get(split)) for split in splits))] if likelihood else [])])
+    limits = {
+        f"without learning: {summary.get('primary_metric', '')}": summary.get("baseline") or {},
+        "best possible": summary.get("ceiling") or {},
+    }
+    print_table(
+        ("metric", *splits),
+        [
+            *((name, *(cell(name, split) for split in splits)) for name in metrics),
+            *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found),
+            *([("nats per symbol", *(_nats(likelihood.get(split)) for split in splits))] if likelihood else []),
+        ],
+    )
     if summary.get("signature"):
         print(summary["signature"])
     if any(bounds.values()):
@@ -150,8 +156,10 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     indented = "\n" + " " * (widths[0] + 2)  # for cells that span lines, which only the last column has
     lines_of_text = []
     for line in lines:
-        cells = [cell.rjust(width) if header and place else cell.ljust(width)
-                 for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
+        cells = [
+            cell.rjust(width) if header and place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
         lines_of_text.append("  ".join(cells).rstrip().replace("\n", indented))
     return "\n".join(lines_of_text)
 
@@ -159,8 +167,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def check_table(path: Path | None) -> None:
     """Raises ConfigError for a file that `write_tables` cannot write."""
     if path is not None and path.suffix not in _FORMATS:
-        raise ConfigError(f"--table {truncate(str(path), 255)}", file=COMMAND_LINE, remedy="choose another name",
-                          expected=f"a file whose name ends in {', '.join(_FORMATS)}")
+        raise ConfigError(
+            f"--table {truncate(str(path), 255)}",
+            file=COMMAND_LINE,
+            remedy="choose another name",
+            expected=f"a file whose name ends in {', '.join(_FORMATS)}",
+        )
 
 
 def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]]) -> None:
@@ -181,10 +193,15 @@ def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence
             csv.writer(text, lineterminator="\n").writerows([header, *rows])
             parts.append(text.getvalue())
             continue
-        figures = [any(cell[:1].isdigit() or cell[:1] in "+<\N{MINUS SIGN}" for cell in column if cell)
-                   for column in zip(*rows, strict=True)]
-        alike = {"headers": header, "disable_numparse": True,
-                 "colalign": ["right" if place and one else "left" for place, one in enumerate(figures)]}
+        figures = [
+            any(cell[:1].isdigit() or cell[:1] in "+<\N{MINUS SIGN}" for cell in column if cell)
+            for column in zip(*rows, strict=True)
+        ]
+        alike = {
+            "headers": header,
+            "disable_numparse": True,
+            "colalign": ["right" if place and one else "left" for place, one in enumerate(figures)],
+        }
         if path.suffix == ".md":
             cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
             parts.append(f"{title}\n\n{tabulate(cells, tablefmt='pipe', **alike)}\n")
@@ -211,8 +228,12 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, columns in enumerate(_fitting(widths, visible, console.width) if header else [visible]):
         table = Table(show_header=bool(header), show_edge=False, box=SIMPLE_HEAD if header else None)
         for place in columns:
-            table.add_column(header[place] if header else "", justify="right" if header and place else "left",
-                             style="" if place else "bold", overflow="fold")
+            table.add_column(
+                header[place] if header else "",
+                justify="right" if header and place else "left",
+                style="" if place else "bold",
+                overflow="fold",
+            )
         for row in rows:
             table.add_row(*(Text(row[place]) for place in columns))
         console.print(*[""] * bool(number), table, sep="\n")

@@ -34,8 +34,14 @@ class GradientBalance:
             synchronisation.
     """
 
-    def __init__(self, parameters: Sequence[nn.Parameter], shared: Sequence[nn.Parameter], *, exponent: float,
-                 weights: Mapping[str, float]):
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        shared: Sequence[nn.Parameter],
+        *,
+        exponent: float,
+        weights: Mapping[str, float],
+    ):
         self.parameters, self.shared = list(parameters), list(shared)
         self.exponent, self.weights = exponent, dict(weights)
         self.norms: dict[str, float | Tensor] = {}

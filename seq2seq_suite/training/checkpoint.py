@@ -81,8 +81,15 @@ class Progress:
     validation_seconds: float = 0.0
 
 
-def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None,
-         progress: Progress, *, keep: int) -> Path:
+def save(
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    average: MovingAverage | None,
+    progress: Progress,
+    *,
+    keep: int,
+) -> Path:
     """Write `folder/step-N` in one atomic rename, point `last` (and `best`) to it and drop old ones.
 
     Args:
@@ -136,8 +143,7 @@ def _new_folder(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Ma
     try:
         for name, tensors in files.items():
             save_file(tensors, partial / name)
-        hashes = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)}
-                  for name in files}
+        hashes = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)} for name in files}
         (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": hashes}, indent=1))
         for path in partial.iterdir():
             to_disk(path)
@@ -150,8 +156,9 @@ def _new_folder(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Ma
     return partial
 
 
-def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None
-                ) -> tuple[Progress | None, list[str]]:
+def load_newest(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None
+) -> tuple[Progress | None, list[str]]:
     """Restore the newest checkpoint that is whole.
 
     Newer ones that are broken are renamed to `broken-step-N`, so that they do not count among those to keep.
@@ -164,8 +171,12 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         FormatError: the newest has a format that cannot be read.
     """
     if folder.exists() and not folder.is_dir():
-        raise DataError("this is a file", file=str(folder), expected="the folder of a run's checkpoints",
-                        remedy="restore it, or start the run again with --overwrite")
+        raise DataError(
+            "this is a file",
+            file=str(folder),
+            expected="the folder of a run's checkpoints",
+            remedy="restore it, or start the run again with --overwrite",
+        )
     _finish_replacing(folder)
     complaints: list[str] = []
     passed: list[Path] = []
@@ -194,8 +205,11 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         complaints.extend(_restore_best(folder, progress))
         return progress, complaints
     if complaints:
-        raise DataError("no checkpoint can be used:\n  " + "\n  ".join(complaints), file=str(folder),
-                        remedy="start the run again with --overwrite")
+        raise DataError(
+            "no checkpoint can be used:\n  " + "\n  ".join(complaints),
+            file=str(folder),
+            remedy="start the run again with --overwrite",
+        )
     return None, complaints
 
 
@@ -266,23 +280,33 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
     for parameter, values in optimizer.state.items():
         for key, value in values.items():
             if not isinstance(value, (Tensor, int, float)) or "." in key:
-                raise RunError(f"training.optimizer keeps '{key}', a {type(value).__name__}, of '{names[parameter]}', "
-                               "which no checkpoint can hold: keep tensors and numbers, under names without dots")
+                raise RunError(
+                    f"training.optimizer keeps '{key}', a {type(value).__name__}, of '{names[parameter]}', "
+                    "which no checkpoint can hold: keep tensors and numbers, under names without dots"
+                )
             exact = torch.float64 if isinstance(value, float) else None
             found[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value, dtype=exact).cpu().contiguous()
     return found
 
 
-def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor],
-                       optimizers: dict[str, list[str]], path: Path) -> None:
+def _restore_optimizer(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    tensors: dict[str, Tensor],
+    optimizers: dict[str, list[str]],
+    path: Path,
+) -> None:
     parameters = dict(model.named_parameters())
     before = {name: kind for kind, names in optimizers.items() for name in names}
     for kind, names in _updated_by(model, optimizer).items():
         for name in names:
             if before.get(name, kind) != kind:
-                raise DataError(f"another optimizer updated '{name}': {before[name]}", file=str(path),
-                                expected=f"the state of {kind}, as this version assigns the parameters",
-                                remedy="resume with the version that started the run, or start again with --overwrite")
+                raise DataError(
+                    f"another optimizer updated '{name}': {before[name]}",
+                    file=str(path),
+                    expected=f"the state of {kind}, as this version assigns the parameters",
+                    remedy="resume with the version that started the run, or start again with --overwrite",
+                )
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")
         parameter = parameters[name]
@@ -303,7 +327,7 @@ def _restore_random(states: dict[str, Tensor]) -> None:
 
 
 def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name[len(prefix):]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _read_state(path: Path) -> tuple[Progress, dict[str, list[str]]]:

@@ -31,7 +31,8 @@ def note_validation(progress: Progress, figures: Mapping[str, float], metric: Me
     first, same = progress.validated_update < 0, str(figure) == str(progress.best_figure)  # NaN is like NaN
     progress.equal_validations = 1 if first else progress.equal_validations + 1 if same and is_constant(progress) else 0
     better = is_better(figure, progress.best_figure, higher_is_better=metric.higher_is_better) or (
-        is_constant(progress) and is_better(loss, progress.best_loss, higher_is_better=False))
+        is_constant(progress) and is_better(loss, progress.best_loss, higher_is_better=False)
+    )
     if better:
         progress.best_update, progress.best_figure, progress.best_loss = progress.update, figure, loss
     progress.validations_since_best = 0 if better else progress.validations_since_best + 1
@@ -54,8 +55,10 @@ def constancy(progress: Progress, metric: str, *, ended: bool = False) -> str:
     times = progress.equal_validations
     if times < 2 or (times == _SAID_AT) == ended:
         return ""
-    return (f"{metric} is {progress.best_figure:.4g} at all {times} validations: it does not tell checkpoints apart, "
-            f"so the one of the lowest validation loss is kept (update {progress.best_update})")
+    return (
+        f"{metric} is {progress.best_figure:.4g} at all {times} validations: it does not tell checkpoints apart, "
+        f"so the one of the lowest validation loss is kept (update {progress.best_update})"
+    )
 
 
 def validation_loss(figures: Mapping[str, float]) -> float:

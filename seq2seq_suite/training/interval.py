@@ -17,8 +17,9 @@ class Interval:
     def __init__(self, progress: Progress):
         kept = progress.since_logged
         self.tokens, self.seconds = kept.get("tokens", progress.tokens), kept.get("seconds", progress.seconds)
-        self._updates = {name.removeprefix(_UPDATES): value for name, value in kept.items()
-                         if name.startswith(_UPDATES)}
+        self._updates = {
+            name.removeprefix(_UPDATES): value for name, value in kept.items() if name.startswith(_UPDATES)
+        }
         self._sums: dict[str, float | Tensor] = {name: torch.tensor(kept[name]) for name in self._updates}
 
     def add(self, losses: dict[str, Tensor]) -> None:
@@ -33,6 +34,9 @@ class Interval:
 
     def state(self) -> dict[str, float]:
         """What a checkpoint keeps of it."""
-        return {"tokens": self.tokens, "seconds": self.seconds,
-                **{_UPDATES + name: count for name, count in self._updates.items()},
-                **{name: float(total) for name, total in self._sums.items()}}
+        return {
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            **{_UPDATES + name: count for name, count in self._updates.items()},
+            **{name: float(total) for name, total in self._sums.items()},
+        }

@@ -21,16 +21,24 @@ if TYPE_CHECKING:
 _A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
 
 
-def muon(model: nn.Module, options: Training, *, momentum: float, factor: float, betas: tuple[float, float], eps: float
-         ) -> torch.optim.Optimizer:
+def muon(
+    model: nn.Module, options: Training, *, momentum: float, factor: float, betas: tuple[float, float], eps: float
+) -> torch.optim.Optimizer:
     """Muon for the matrices between hidden states, at `factor` times the learning rate, and AdamW for the rest."""
     matrices = _hidden_matrices(model)
     others = [one for one in model.parameters() if one not in set(matrices)]
     rest = adamw(model, options, betas=betas, eps=eps, parameters=others)
     if not matrices:
         return rest
-    return _Joined(Muon([{"params": matrices, "factor": factor, "kind": "muon"}], lr=options.learning_rate,
-                        weight_decay=options.weight_decay, momentum=momentum), rest)
+    return _Joined(
+        Muon(
+            [{"params": matrices, "factor": factor, "kind": "muon"}],
+            lr=options.learning_rate,
+            weight_decay=options.weight_decay,
+            momentum=momentum,
+        ),
+        rest,
+    )
 
 
 class _Joined(torch.optim.Optimizer):
@@ -54,8 +62,11 @@ def _hidden_matrices(model: nn.Module) -> list[Tensor]:
     end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
-    return [module.weight for module in model.modules()
-            if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits]
+    return [
+        module.weight
+        for module in model.modules()
+        if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits
+    ]
 
 
 class Muon(torch.optim.Optimizer):
@@ -114,7 +125,8 @@ def orthogonal(matrices: Tensor) -> Tensor:
     """(K,m,n) -> (K,m,n) with singular values near one, bfloat16 where the device multiplies that, else float32."""
     tall = matrices.size(1) > matrices.size(2)
     x = (matrices.mT if tall else matrices).to(
-        torch.bfloat16 if multiplies_bfloat16(matrices.device) else torch.float32)
+        torch.bfloat16 if multiplies_bfloat16(matrices.device) else torch.float32
+    )
     x = x / x.flatten(1).norm(dim=1).clamp(min=_LEAST).view(-1, 1, 1)
     for _ in range(_STEPS):
         gram = x @ x.mT

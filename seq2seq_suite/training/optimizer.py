@@ -33,8 +33,12 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     module, _, builder = row.builder.partition(".")
     build = getattr(import_module(f"seq2seq_suite.training.{module}"), builder)
     given = {**row.options, **options.optimizer_options}
-    with blaming(name, key="training.optimizer", expected="values of training.optimizer_options that it knows",
-                 kinds=Exception if is_code(name) else (TypeError, ValueError)):
+    with blaming(
+        name,
+        key="training.optimizer",
+        expected="values of training.optimizer_options that it knows",
+        kinds=Exception if is_code(name) else (TypeError, ValueError),
+    ):
         optimizer = build(model, options, **given)
     for group in optimizer.param_groups:
         group.setdefault("kind", name.rpartition(":")[2])
@@ -44,23 +48,33 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
 def groups_of(parameters: Iterable[nn.Parameter], options: Training) -> list[dict[str, Any]]:
     """Parameters in two groups: matrices, whose weights decay, and the rest, whose do not."""
     parameters = list(parameters)
-    return [{"params": [one for one in parameters if one.dim() >= 2], "weight_decay": options.weight_decay},
-            {"params": [one for one in parameters if one.dim() < 2], "weight_decay": 0.0}]
+    return [
+        {"params": [one for one in parameters if one.dim() >= 2], "weight_decay": options.weight_decay},
+        {"params": [one for one in parameters if one.dim() < 2], "weight_decay": 0.0},
+    ]
 
 
-def adamw(model: nn.Module, options: Training, *, betas: tuple[float, float], eps: float,
-          parameters: Iterable[nn.Parameter] | None = None) -> torch.optim.Optimizer:
+def adamw(
+    model: nn.Module,
+    options: Training,
+    *,
+    betas: tuple[float, float],
+    eps: float,
+    parameters: Iterable[nn.Parameter] | None = None,
+) -> torch.optim.Optimizer:
     """AdamW, for `parameters` or else for all of the model's; Loshchilov & Hutter 2019, Algorithm 2."""
     fused = next(model.parameters()).device.type != "mps"
     groups = groups_of(model.parameters() if parameters is None else parameters, options)
-    return without_compiler(torch.optim.AdamW)([{**group, "kind": "adamw"} for group in groups],
-                                               lr=options.learning_rate, betas=betas, eps=eps, fused=fused)
+    return without_compiler(torch.optim.AdamW)(
+        [{**group, "kind": "adamw"} for group in groups], lr=options.learning_rate, betas=betas, eps=eps, fused=fused
+    )
 
 
 def of_user(model: nn.Module, options: Training, **given: Any) -> torch.optim.Optimizer:
     """What the user's class or function makes of the groups, `lr` and `training.optimizer_options`."""
     found = load_code(options.optimizer, key="training.optimizer")(
-        groups_of(model.parameters(), options), lr=options.learning_rate, **given)
+        groups_of(model.parameters(), options), lr=options.learning_rate, **given
+    )
     if not isinstance(found, torch.optim.Optimizer):
         raise TypeError(f"it gives {type(found).__name__}, no torch.optim.Optimizer")
     if {one for group in found.param_groups for one in group["params"]} != set(model.parameters()):
@@ -100,8 +114,9 @@ class MovingAverage:
 
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
-        self.weights: dict[str, Tensor] = {name: parameter.detach().clone()
-                                           for name, parameter in model.named_parameters()}
+        self.weights: dict[str, Tensor] = {
+            name: parameter.detach().clone() for name, parameter in model.named_parameters()
+        }
 
     @torch.no_grad()
     def update(self, model: nn.Module, updates: int) -> None:

@@ -79,8 +79,9 @@ class Shards:
             self.whole.cpu()
 
     @torch.no_grad()
-    def gathered(self, optimizer: torch.optim.Optimizer, average: MovingAverage | None
-                 ) -> tuple[Learner | JointLearner, torch.optim.Optimizer, MovingAverage | None]:
+    def gathered(
+        self, optimizer: torch.optim.Optimizer, average: MovingAverage | None
+    ) -> tuple[Learner | JointLearner, torch.optim.Optimizer, MovingAverage | None]:
         """The whole learner, and optimiser and averages of its parameters, on the CPU; those of the first process hold
         what the shards do."""
         self._gather({})
@@ -101,8 +102,13 @@ class Shards:
         return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
     @torch.no_grad()
-    def scatter(self, whole: torch.optim.Optimizer, averages: MovingAverage | None, optimizer: torch.optim.Optimizer,
-                average: MovingAverage | None) -> None:
+    def scatter(
+        self,
+        whole: torch.optim.Optimizer,
+        averages: MovingAverage | None,
+        optimizer: torch.optim.Optimizer,
+        average: MovingAverage | None,
+    ) -> None:
         """Take over the whole learner's weights, and the state of its optimiser and averages."""
         for name, parameter, part in self._pairs():
             part.copy_(_like(part, parameter))

@@ -95,11 +95,16 @@ class Trainer:
     def cost(self) -> dict[str, Any]:
         """The cost of training and the model's size, for the summary; memory is the device's, or of the process."""
         progress = self.progress
-        return {"seconds": round(progress.seconds, 2), "updates": progress.update,
-                "best_update": progress.best_update, "tokens": progress.tokens,
-                "parameters": self.learner.num_parameters(), "core_parameters": self.learner.num_core_parameters(),
-                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
-                "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1)}
+        return {
+            "seconds": round(progress.seconds, 2),
+            "updates": progress.update,
+            "best_update": progress.best_update,
+            "tokens": progress.tokens,
+            "parameters": self.learner.num_parameters(),
+            "core_parameters": self.learner.num_core_parameters(),
+            "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
+            "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1),
+        }
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, if there is one; print the result."""
@@ -124,8 +129,10 @@ class Trainer:
             self.balance.norms = dict(found.gradient_norms)
         ended_early = found.update > 1 and found.update % self.options.log_every > 0  # with a row that goes on now
         self.run.truncate_metrics(found.update - ended_early, validated=found.validated_update)
-        self.run.say(f"resuming at update {found.update} of {self.options.max_updates} "
-                  f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
+        self.run.say(
+            f"resuming at update {found.update} of {self.options.max_updates} "
+            f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start"
+        )
 
     def train(self) -> None:
         """Train to the limits.
@@ -227,11 +234,20 @@ class Trainer:
         better = choosing.note_validation(progress, figures, self.metric)
         progress.seconds = self._seconds()
         progress.validation_seconds += time.monotonic() - began
-        self.run.append_metrics({"update": progress.update, "split": "validation", "seconds": progress.seconds,
-                                 "tokens": progress.tokens, **figures})
-        self.run.log(f"validation at update {progress.update}: "
-                     + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-                     + ("  (best)" if better else ""))
+        self.run.append_metrics(
+            {
+                "update": progress.update,
+                "split": "validation",
+                "seconds": progress.seconds,
+                "tokens": progress.tokens,
+                **figures,
+            }
+        )
+        self.run.log(
+            f"validation at update {progress.update}: "
+            + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            + ("  (best)" if better else "")
+        )
         self._display.validation(progress.update, figures, better)
         if said := choosing.constancy(progress, self.metric.name):
             self.run.say(said)
@@ -276,9 +292,11 @@ class Trainer:
             if not math.isfinite(value):
                 origins = [self.origins[row] for row in rows]
                 first = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
-                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {first}. "
-                               f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
-                               f"training.warmup_updates or training.precision=float32 usually helps.")
+                raise RunError(
+                    f"the loss or its gradient is not finite at update {update}; the batch had {first}. "
+                    f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
+                    f"training.warmup_updates or training.precision=float32 usually helps."
+                )
 
     def _show(self, rate: float) -> tuple[dict[str, float], float, str]:
         """Show the mean losses since `log_every` was reached last, and tokens a second; returns both, and in words."""
@@ -286,8 +304,13 @@ class Trainer:
         means = interval.means()
         speed = (progress.tokens - interval.tokens) / max(1e-9, progress.seconds - interval.seconds)
         own = {name.rpartition("/")[0]: mean for name, mean in reversed(means.items())}  # of each task the first loss
-        words = self._display.update(progress.update, fraction=_fraction(self.options, progress),
-                                     loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
+        words = self._display.update(
+            progress.update,
+            fraction=_fraction(self.options, progress),
+            loss=sum(own.values()) / len(own),
+            tokens_per_second=speed,
+            learning_rate=rate,
+        )
         return means, speed, words
 
     def _log(self, rate: float) -> None:
@@ -295,9 +318,18 @@ class Trainer:
         progress, (means, speed, words) = self.progress, self._show(rate)
         self._logged = progress.update
         self.run.log(words)
-        self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
-                                 "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
-                                 "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
+        self.run.append_metrics(
+            {
+                "update": progress.update,
+                "split": "train",
+                "epoch": progress.epoch + 1,
+                "seconds": progress.seconds,
+                "tokens": progress.tokens,
+                "learning_rate": rate,
+                "tokens_per_second": speed,
+                **{f"loss_{name}": mean for name, mean in means.items()},
+            }
+        )
         if progress.update % self.options.log_every == 0:  # a run that goes on has the same rows as one in one piece
             progress.since_logged = {}
             self._interval = Interval(progress)

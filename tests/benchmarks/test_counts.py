@@ -9,8 +9,11 @@ from seq2seq_suite.common.examples import Example
 
 
 def test_the_most_frequent_tag_of_a_word_or_of_all():
-    train = [Example(("The", "fish"), ("D", "N")), Example(("the", "fish", "fish"), ("X", "N", "V")),
-             Example(("THE", "cat"), ("X", "N"))]
+    train = [
+        Example(("The", "fish"), ("D", "N")),
+        Example(("the", "fish", "fish"), ("X", "N", "V")),
+        Example(("THE", "cat"), ("X", "N")),
+    ]
     test = [Example(("The", "new", "fish"), ("D", "N", "N"))]
     assert counts.frequent_tags(train, test) == pytest.approx(100.0)
     assert counts.frequent_tags(train, test, lower=True) == pytest.approx(100.0 * 2 / 3)  # `the` is X twice, D once

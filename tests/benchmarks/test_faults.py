@@ -63,8 +63,10 @@ def test_a_planted_fault_is_reported_with_the_command_that_repeats_it(tmp_path, 
     assert program.main(given, command=reported, kinds=kinds) == 1
     assert "| planted | a fault | 4 | 1 |" in page.read_text()
     line = next(line for line in page.read_text().splitlines() if line.startswith("- `"))
-    assert line == ("- `python -m benchmarks.faults --only planted --seed 7 --case 2`: "
-                    "a stack trace: KeyError: 'seed': python -m seq2seq_suite run a.yaml")
+    assert line == (
+        "- `python -m benchmarks.faults --only planted --seed 7 --case 2`: "
+        "a stack trace: KeyError: 'seed': python -m seq2seq_suite run a.yaml"
+    )
     repeated = line.split("`")[1].split()[3:]
     assert program.main(repeated, command=reported, kinds=kinds) == 1
     assert "KeyError: 'seed'" in capsys.readouterr().out
@@ -89,13 +91,16 @@ def test_a_worker_that_dies_is_a_failure(tmp_path):
     assert found.failures == {1: ["the campaign's own process died"]} and found.counts["tries"] >= 4
 
 
-@pytest.mark.parametrize(("main", "fault"), [
-    (lambda words: time.sleep(9), "no answer within"),
-    (lambda words: os.kill(os.getpid(), 9), "exit code 137, expected 0"),
-    (lambda words: 2, "exit code 2 without a word"),
-    (lambda words: print("9" * 5000, file=sys.stderr) or 0, "a message with a line of 5,000 characters"),
-    (lambda words: len(b"x" * 2**28) >> 60, "MiB of memory"),
-])
+@pytest.mark.parametrize(
+    ("main", "fault"),
+    [
+        (lambda words: time.sleep(9), "no answer within"),
+        (lambda words: os.kill(os.getpid(), 9), "exit code 137, expected 0"),
+        (lambda words: 2, "exit code 2 without a word"),
+        (lambda words: print("9" * 5000, file=sys.stderr) or 0, "a message with a line of 5,000 characters"),
+        (lambda words: len(b"x" * 2**28) >> 60, "MiB of memory"),
+    ],
+)
 def test_whatever_ends_badly_is_reported(tmp_path, main, fault):
     ended = commands.start(main, ["run"], tmp_path, limit=0.5 if fault.startswith("no answer") else 60.0).wait()
     assert any(one.startswith(fault) or fault in one for one in commands.faults(ended, (0,), memory=2**25)), ended
@@ -118,10 +123,17 @@ def test_no_command_gets_more_memory_than_its_bound(tmp_path):
 
 
 @pytest.mark.skipif(not confinement.is_possible(), reason="needs Linux's Landlock")
-@pytest.mark.parametrize("harm", [
-    lambda outside: outside.write_text("lost"), lambda outside: outside.unlink(),
-    lambda outside: os.replace("own", outside), lambda outside: outside.with_name("new").mkdir(),
-    lambda outside: os.mknod("/dev/null-of-a-test"), lambda outside: os.truncate(outside, 0)])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda outside: outside.write_text("lost"),
+        lambda outside: outside.unlink(),
+        lambda outside: os.replace("own", outside),
+        lambda outside: outside.with_name("new").mkdir(),
+        lambda outside: os.mknod("/dev/null-of-a-test"),
+        lambda outside: os.truncate(outside, 0),
+    ],
+)
 def test_a_command_can_do_no_harm_outside_its_folder(tmp_path, harm):
     outside, own = tmp_path / "outside", tmp_path / "inside"
     own.mkdir()
@@ -137,8 +149,11 @@ def test_a_command_can_do_no_harm_outside_its_folder(tmp_path, harm):
 def test_every_key_of_the_schema_is_tried_with_good_and_bad_values():
     keys = settings.all_keys()
     assert {key.dotted for key in keys} == set(config_file.key_list())
-    tried = {number // len(settings.WAYS) % len(keys) for number in range(5000)
-             if settings.WAYS[number % len(settings.WAYS)].__name__ == "_value"}
+    tried = {
+        number // len(settings.WAYS) % len(keys)
+        for number in range(5000)
+        if settings.WAYS[number % len(settings.WAYS)].__name__ == "_value"
+    }
     assert tried == set(range(len(keys)))
     for key in keys:
         assert schema.bad(key, Random(3)) is not None or key.default is not None
@@ -148,8 +163,7 @@ def test_good_values_are_admitted_and_bad_ones_refused_by_the_type_of_the_key():
     from pydantic import TypeAdapter, ValidationError
 
     for key in settings.all_keys():
-        if key.path[0] == "tasks" or key.path[-1] in ("keep_categories", "repeats", "optimizer_options",
-                                                          "parameters"):
+        if key.path[0] == "tasks" or key.path[-1] in ("keep_categories", "repeats", "optimizer_options", "parameters"):
             continue
         annotation = key.annotation
         for bound in key.bounds:
@@ -229,11 +243,17 @@ def test_data_in_another_guise_are_read_as_before(tmp_path):
     assert not made.complaints and not case.complaints and len(case.called) == 2
 
 
-@pytest.mark.parametrize(("page", "wrong"), [
-    ("<p title='&lt;zqa onzq=1>'>&lt;zqb></p><script>'zq'</script>", []), ("<p>a<zqb>c</p>", ["a tag <zqb>"]),
-    ("<script>a</script><zqa></script>", ["a tag <zqa>"]), ("<!--zq-->", ["a comment"]),
-    ("<a href='javascript:zq'>", ["an attribute href='javascript:zq' of <a>"]),
-    ("<img alt=a onerror=zq>", ["an attribute onerror='zq' of <img>"])])
+@pytest.mark.parametrize(
+    ("page", "wrong"),
+    [
+        ("<p title='&lt;zqa onzq=1>'>&lt;zqb></p><script>'zq'</script>", []),
+        ("<p>a<zqb>c</p>", ["a tag <zqb>"]),
+        ("<script>a</script><zqa></script>", ["a tag <zqa>"]),
+        ("<!--zq-->", ["a comment"]),
+        ("<a href='javascript:zq'>", ["an attribute href='javascript:zq' of <a>"]),
+        ("<img alt=a onerror=zq>", ["an attribute onerror='zq' of <img>"]),
+    ],
+)
 def test_markup_that_came_from_data_is_found_in_a_page(page, wrong):
     assert pages.search(page).wrong == wrong
 

@@ -12,13 +12,17 @@ YAML = Path("tasks/multilabel-reuters-gpt.yaml")
 
 
 def test_arms_differ_in_their_beginning_and_in_lambda():
-    loaded = {name: config_file.load(YAML, list(overrides)) for name, overrides
-              in finetuning.arms(Path("runs/lm")).items()}
-    found = {name: (config.init_from, config.strategy.language_weight, config.init_parts)
-             for name, config in loaded.items()}
-    assert found == {finetuning.SCRATCH: ("", 0.0, ("frontend", "decoder")),
-                     finetuning.ALONE: ("runs/lm", 0.0, ("frontend", "decoder")),
-                     finetuning.BOTH: ("runs/lm", 0.5, ("frontend", "decoder", "language"))}
+    loaded = {
+        name: config_file.load(YAML, list(overrides)) for name, overrides in finetuning.arms(Path("runs/lm")).items()
+    }
+    found = {
+        name: (config.init_from, config.strategy.language_weight, config.init_parts) for name, config in loaded.items()
+    }
+    assert found == {
+        finetuning.SCRATCH: ("", 0.0, ("frontend", "decoder")),
+        finetuning.ALONE: ("runs/lm", 0.0, ("frontend", "decoder")),
+        finetuning.BOTH: ("runs/lm", 0.5, ("frontend", "decoder", "language")),
+    }
 
 
 def test_the_linear_classifier_learns_from_the_share_that_the_runs_have(tmp_path):
@@ -26,7 +30,8 @@ def test_the_linear_classifier_learns_from_the_share_that_the_runs_have(tmp_path
     rows = [("wheat rises", ["grain"]), ("corn falls", ["grain"]), ("oil rises", ["fuel"]), ("gas falls", ["fuel"])] * 3
     for split in ("train", "validation", "test"):
         (tmp_path / f"{split}.jsonl").write_text(
-            "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in rows), encoding="utf-8")
+            "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in rows), encoding="utf-8"
+        )
     config = config_file.load(YAML, [f"data.path={tmp_path}"])
     assert finetuning.linear(config, 1.0, 1)["micro_f1"] == 100.0
     whole = config_file.load(YAML, [f"data.path={tmp_path}", "multilabel.max_words=0"])

@@ -39,17 +39,37 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
     (tmp_path / "out" / "card.json").write_text(json.dumps({"rows": [["kept", "1", ""]], "status": "done"}))
     assert begin(tmp_path, "--stages", "card", "--resume") == 0  # is done, and stays as it is
     assert {row[0] for name in ("runs", "multi30k") for row in found[name]["rows"] if row[1].endswith(" s")} == {
-        "tasks/parsing.yaml", "tasks/translation-multi30k.yaml"}
+        "tasks/parsing.yaml",
+        "tasks/translation-multi30k.yaml",
+    }
     assert len(list((tmp_path / "out").iterdir())) == 6  # of the eight files that come back
     assert "kept" in (tmp_path / "out" / "card.json").read_text()
 
 
-@pytest.mark.skipif(not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
-                    reason="this PyTorch cannot have a device in Python alone")
+@pytest.mark.skipif(
+    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this PyTorch cannot have a device in Python alone",
+)
 @pytest.mark.slow
 def test_losses_gradients_and_outputs_agree_on_the_pretended_device(tmp_path):
-    assert program.main(["run", str(tmp_path), "--device", "pretended", "--smoke", "--stages", "correct", "--output",
-                         str(tmp_path / "out"), "--minutes", "9"]) == 0
+    assert (
+        program.main(
+            [
+                "run",
+                str(tmp_path),
+                "--device",
+                "pretended",
+                "--smoke",
+                "--stages",
+                "correct",
+                "--output",
+                str(tmp_path / "out"),
+                "--minutes",
+                "9",
+            ]
+        )
+        == 0
+    )
     rows = json.loads((tmp_path / "out" / "correct.json").read_text())["rows"]
     assert {row[1] for row in rows} == {"within", "equal", "refused"}, rows
     assert len([row for row in rows if row[0].startswith("outputs, graph")]) == 3
@@ -75,14 +95,22 @@ def test_a_stage_that_fails_or_hangs_is_named_and_the_next_begins(tmp_path, monk
     monkeypatch.setattr(run.subprocess, "Popen", broken)
     monkeypatch.setitem(run.STAGES, "training", run.Stage("speed", 0.05, 4))
     assert begin(tmp_path, "--stages", "card,training,multi30k") == 0
-    status = {name: json.loads((tmp_path / "out" / f"{name}.json").read_text())["status"]
-              for name in ("card", "training", "multi30k")}
+    status = {
+        name: json.loads((tmp_path / "out" / f"{name}.json").read_text())["status"]
+        for name in ("card", "training", "multi30k")
+    }
     assert status == {"card": "failed: RuntimeError: no such kernel", "training": "out of time", "multi30k": "done"}
 
 
-@pytest.mark.parametrize("given, reported", [
-    (["--device", "gpu"], "--device gpu"), (["--stages", "card,cards"], "--stages cards"),
-    (["--device", "cuda"], "PyTorch finds none here"), (["--device", "pretended"], "has no speed")])
+@pytest.mark.parametrize(
+    "given, reported",
+    [
+        (["--device", "gpu"], "--device gpu"),
+        (["--stages", "card,cards"], "--stages cards"),
+        (["--device", "cuda"], "PyTorch finds none here"),
+        (["--device", "pretended"], "has no speed"),
+    ],
+)
 def test_what_cannot_run_is_refused_before_anything_runs(tmp_path, capsys, given, reported):
     assert program.main(["run", str(tmp_path), "--output", str(tmp_path / "out"), *given]) == 2
     assert reported in capsys.readouterr().err and not (tmp_path / "out").exists()
@@ -93,9 +121,17 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
     assert "no such folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a-1-cp311-cp311-manylinux2014_x86_64.whl", "a-1-cp312-cp312-win_amd64.whl",
-                                  "a-1-cp313-abi3-manylinux2014_x86_64.whl", "a-1.tar.gz",
-                                  "a-1-cp312-cp312-manylinux2014_aarch64.whl", "a-1-py2-none-any.whl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a-1-cp311-cp311-manylinux2014_x86_64.whl",
+        "a-1-cp312-cp312-win_amd64.whl",
+        "a-1-cp313-abi3-manylinux2014_x86_64.whl",
+        "a-1.tar.gz",
+        "a-1-cp312-cp312-manylinux2014_aarch64.whl",
+        "a-1-py2-none-any.whl",
+    ],
+)
 def test_wheels_of_another_machine_are_refused(name):
     with pytest.raises(ConfigError, match="does not fit"):
         check_tag(name)
@@ -115,8 +151,10 @@ def test_a_stage_asks_for_memory_before_it_begins(tmp_path, monkeypatch, free, e
         place.need(run.STAGES["training"].gigabytes)
 
 
-@pytest.mark.parametrize("off, cpu, reported", [
-    (9e-6, 0.0, "within"), (2e-5, 0.0, "beyond"), (2e-5, 1.1e-5, "within"), (float("nan"), 0.0, "beyond")])
+@pytest.mark.parametrize(
+    "off, cpu, reported",
+    [(9e-6, 0.0, "within"), (2e-5, 0.0, "beyond"), (2e-5, 1.1e-5, "within"), (float("nan"), 0.0, "beyond")],
+)
 def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cpu, reported):
     notes = Notes(tmp_path / "stage.json")
     found = {"float32": {"loss": 0.0, "gradient": off}, "float32 on a CPU": {"gradient": cpu}}
@@ -125,8 +163,9 @@ def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cp
 
 
 def test_figures_of_a_cpu_are_those_of_the_pages():
-    pages = "".join((Path(whole.__file__).parents[1] / "results" / page).read_text()
-                    for page in ("embedded.md", "translation.md"))
+    pages = "".join(
+        (Path(whole.__file__).parents[1] / "results" / page).read_text() for page in ("embedded.md", "translation.md")
+    )
     for updates, reported in whole.CPU.values():
         assert f"{updates:,}" in pages and all(figure in pages for figure in re.findall(r"\d+[.:]\d\d", reported))
 

@@ -7,8 +7,12 @@ import pytest
 
 from benchmarks.multilabel_baselines import choose, decision_values, main
 
-PAIRS = (("OIL UP . oil price rose", ["crude"]), ("WHEAT . wheat corn fell", ["grain"]),
-         ("BOTH . oil and wheat", ["crude", "grain"]), ("GOLD . gold price", ["gold"]))
+PAIRS = (
+    ("OIL UP . oil price rose", ["crude"]),
+    ("WHEAT . wheat corn fell", ["grain"]),
+    ("BOTH . oil and wheat", ["crude", "grain"]),
+    ("GOLD . gold price", ["gold"]),
+)
 
 
 @pytest.fixture
@@ -20,8 +24,21 @@ def folder(tmp_path):
 
 
 def test_every_system_gets_a_row_and_learns_separable_texts(folder, capsys):
-    main(["--data", str(folder), "--title", "--logistic-c", "100", "--svm-c", "10", "--ngrams", "2",
-          "--output", str(folder / "out.md")])
+    main(
+        [
+            "--data",
+            str(folder),
+            "--title",
+            "--logistic-c",
+            "100",
+            "--svm-c",
+            "10",
+            "--ngrams",
+            "2",
+            "--output",
+            str(folder / "out.md"),
+        ]
+    )
     table = [line.split("|") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")][2:]
     assert [row[1].split(",")[0].split(" C")[0].strip() for row in table] == ["SVM", "SVM", "SVM", "logistic"]
     assert all(float(row[2]) == 100.0 for row in table)

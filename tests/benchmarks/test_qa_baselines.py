@@ -13,9 +13,13 @@ def asked(question: str, context: str, answer: str = "") -> Example:
     return Example(Passage.of(question, context), Gold((answer,)))
 
 
-TRAIN = [asked("Where is Tom?", "Tom is in the park.", "in the park"), asked("Where is Ann?", "x.", "in the park"),
-         asked("Where is Ann?", "x.", "in the town"), asked("Who is here?", "x.", "Tom"),
-         asked("Who is it?", "x.", "Ann")]
+TRAIN = [
+    asked("Where is Tom?", "Tom is in the park.", "in the park"),
+    asked("Where is Ann?", "x.", "in the park"),
+    asked("Where is Ann?", "x.", "in the town"),
+    asked("Who is here?", "x.", "Tom"),
+    asked("Who is it?", "x.", "Ann"),
+]
 
 
 def test_the_frequent_answer_depends_on_the_questions_beginning():
@@ -41,8 +45,9 @@ def test_the_copied_sentence_shares_rare_words_with_the_question():
 
 
 def test_a_bag_of_words_learns_words_but_no_order():
-    train = [asked("Who won?", f"{first} beat {second}.", first) for first, second in
-             (("Ann", "Tom"), ("Tom", "Ann"))] * 20
+    train = [
+        asked("Who won?", f"{first} beat {second}.", first) for first, second in (("Ann", "Tom"), ("Tom", "Ann"))
+    ] * 20
     predict = bag_of_words(train + [asked("Who sat?", "Bob sat.", "Bob")] * 20, epochs=30)
     assert predict(asked("Who sat?", "Bob sat.")) == "Bob"
     assert predict(asked("Who won?", "Ann beat Tom.")) == predict(asked("Who won?", "Tom beat Ann."))
@@ -51,8 +56,9 @@ def test_a_bag_of_words_learns_words_but_no_order():
 @pytest.mark.parametrize("learn", [frequent_answer, nearest_sentence, bag_of_words])
 def test_the_embedded_stories_need_more_than_words(learn):
     def examples(split: str, size: int) -> list[Example]:
-        return [asked(item.question, " ".join(item.story), item.answer)
-                for item in questions(split, sizes={split: size})]
+        return [
+            asked(item.question, " ".join(item.story), item.answer) for item in questions(split, sizes={split: size})
+        ]
 
     predict, test = learn(examples("train", 3000)), examples("test", 400)
     score = answer_scores([predict(example) for example in test], [example.reference for example in test])

@@ -13,19 +13,38 @@ from benchmarks.systems import Shape
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("script", "options", "heading", "row"), [
-    ("training_speed", ["--cache", "."], "# Training speed: synthetic", "| seq2seq_suite "),
-    ("decoding_speed", ["--cache", "."], "# Decoding speed: synthetic, tiny, float32", "| seq2seq_suite "),
-    ("attention_score", [], "# Attention scores: width 256, 8 heads, float32, cpu", "| 16 | 4 | additive "),
-])
+@pytest.mark.parametrize(
+    ("script", "options", "heading", "row"),
+    [
+        ("training_speed", ["--cache", "."], "# Training speed: synthetic", "| seq2seq_suite "),
+        ("decoding_speed", ["--cache", "."], "# Decoding speed: synthetic, tiny, float32", "| seq2seq_suite "),
+        ("attention_score", [], "# Attention scores: width 256, 8 heads, float32, cpu", "| 16 | 4 | additive "),
+    ],
+)
 @pytest.mark.slow
 def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading, row):
     output = tmp_path / "speed.md"
     options = [str(tmp_path) if option == "." else option for option in options]
-    command = [sys.executable, "-m", f"benchmarks.{script}", "--smoke", "--threads", "1", *options,
-               "--output", str(output)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
-                          text=True, timeout=240, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        f"benchmarks.{script}",
+        "--smoke",
+        "--threads",
+        "1",
+        *options,
+        "--output",
+        str(output),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert output.read_text().startswith(heading)
     assert row in done.stdout
@@ -33,8 +52,10 @@ def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading,
 
 def test_a_peer_without_pytorch_is_measured_in_a_process_without_pytorch():
     """After PyTorch's first product in its process CTranslate2 is five times as slow."""
-    code = ("import sys; from benchmarks import decoding_speed, corpus, systems; "
-            "print([name for name in ('torch', 'seq2seq_suite.common.types') if name in sys.modules])")
+    code = (
+        "import sys; from benchmarks import decoding_speed, corpus, systems; "
+        "print([name for name in ('torch', 'seq2seq_suite.common.types') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

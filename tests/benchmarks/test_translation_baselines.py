@@ -9,9 +9,14 @@ from benchmarks.translation_baselines import dictionary, main, nearest
 from seq2seq_suite.common.examples import Example
 
 ROOT = Path(__file__).parents[2]
-PAIRS = [("the dog sees a man.", "der Hund sieht einen Mann."), ("the man sees a dog.", "der Mann sieht einen Hund."),
-         ("a cat sleeps.", "eine Katze schläft."), ("the cat sees a tree.", "die Katze sieht einen Baum."),
-         ("a dog sleeps.", "ein Hund schläft."), ("the man sleeps.", "der Mann schläft.")]
+PAIRS = [
+    ("the dog sees a man.", "der Hund sieht einen Mann."),
+    ("the man sees a dog.", "der Mann sieht einen Hund."),
+    ("a cat sleeps.", "eine Katze schläft."),
+    ("the cat sees a tree.", "die Katze sieht einen Baum."),
+    ("a dog sleeps.", "ein Hund schläft."),
+    ("the man sleeps.", "der Mann schläft."),
+]
 TRAIN = [Example(source, target) for source, target in PAIRS]
 
 
@@ -36,8 +41,9 @@ def test_chinese_words_are_found_without_spaces():
 def test_a_table_is_written_with_its_signature_and_provenance(tmp_path, capsys):
     pytest.importorskip("sklearn")
     for split in ("train", "validation", "test"):
-        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps({"src": source, "tgt": target}) + "\n"
-                                                         for source, target in PAIRS))
+        (tmp_path / f"{split}.jsonl").write_text(
+            "".join(json.dumps({"src": source, "tgt": target}) + "\n" for source, target in PAIRS)
+        )
     main([str(ROOT / "tasks/translation-multi30k.yaml"), f"data.path={tmp_path}", "--output", str(tmp_path / "t.md")])
     text = (tmp_path / "t.md").read_text()
     assert text == capsys.readouterr().out

@@ -56,12 +56,19 @@ def test_every_number_of_the_tables_has_a_row(page):
     assert len(rows) >= 10
     without = []
     for first, texts in rows.items():
-        quotes = [(figure, words) for figure in FIGURES.figures.values() for at, row, words in figure.quoted()
-                  if at == page and row and first.startswith(row)]
+        quotes = [
+            (figure, words)
+            for figure in FIGURES.figures.values()
+            for at, row, words in figure.quoted()
+            if at == page and row and first.startswith(row)
+        ]
         for text in texts:
             for number in NUMBER.finditer(text):
-                covered = any(span.start() <= number.start() and number.end() <= span.end() and has(figure, number[0])
-                              for figure, words in quotes for span in spans(text, words))
+                covered = any(
+                    span.start() <= number.start() and number.end() <= span.end() and has(figure, number[0])
+                    for figure, words in quotes
+                    for span in spans(text, words)
+                )
                 if not covered and not YEAR.fullmatch(number[0]):
                     without.append(f"{first}: {number[0]} in {text!r}")
     assert not without, without
@@ -110,7 +117,8 @@ def test_every_command_has_a_preset_and_keys_that_exist(name, tmp_path):
         config_file.load(ROOT / rest[1], keys)
     else:
         assert (program, rest[0]) == ("seq2seq_suite", "evaluate") or (
-            ROOT / f"{program.replace('.', '/')}.py").is_file()
+            ROOT / f"{program.replace('.', '/')}.py"
+        ).is_file()
     assert all((ROOT / word).is_file() for word in words if word.startswith("tasks/"))
 
 
@@ -162,18 +170,25 @@ def write_figures(folder: Path, recall: float) -> Path:
         "complement": {**row, "read": "100 - test.recall", "value": round(100 - recall, 2)},
         "printed": {**row, "read": r"^recall +([\d.]+)"},
         "other": {**row, "read": "test.recall", "value": round(recall, 2) + 3.0, "tolerance": 2.9, "why": "one seed"},
-        "slow": {**row, "command": "slow", "read": "test.recall"}}
+        "slow": {**row, "command": "slow", "read": "test.recall"},
+    }
     command = f"seq2seq_suite run {shlex.quote(str(folder / 'small.yaml'))}"
-    commands = {name: {"command": command, "minutes": minutes, "seeds": [config.seed], "commit": "0"}
-                for name, minutes in (("small", 0.1), ("slow", 300))}
+    commands = {
+        name: {"command": command, "minutes": minutes, "seeds": [config.seed], "commit": "0"}
+        for name, minutes in (("small", 0.1), ("slow", 300))
+    }
     file = folder / "figures.yaml"
     file.write_text(yaml.safe_dump({"commands": commands, "figures": figures}), encoding="utf-8")
     return file
 
 
 def rows_of(out: str) -> dict[str, list[str]]:
-    return {row[0]: row[1:] for row in ([cell.strip() for cell in line.strip("|").split("|")]
-                                        for line in out.splitlines() if line.startswith("| "))}
+    return {
+        row[0]: row[1:]
+        for row in (
+            [cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line.startswith("| ")
+        )
+    }
 
 
 @pytest.mark.slow
@@ -188,14 +203,21 @@ def test_a_rerun_is_within_or_outside_and_is_kept(tmp_path, monkeypatch, capfd):
     out = capfd.readouterr().out
     rows = rows_of(out)
     assert {name: row[3] for name, row in rows.items() if row[3] in ("yes", "NO")} == {
-        "same": "yes", "complement": "yes", "printed": "yes", "other": "NO"}
+        "same": "yes",
+        "complement": "yes",
+        "printed": "yes",
+        "other": "NO",
+    }
     assert "3 of 4 figures within their tolerance; 1 left out, 1 that do not fit into the minutes" in out
 
     monkeypatch.setattr(verify, "subprocess", SimpleNamespace(run=None))  # nothing may be started
     (tmp_path / "kept/small-1/summary.json").write_text('{"splits": {}}')  # as a later evaluation of the run may
     assert verify.main([*command, "--only", "same", "complement"]) == 0
-    assert all(row[-1].startswith("kept, ") for name, row in rows_of(capfd.readouterr().out).items()
-               if name in ("same", "complement"))
+    assert all(
+        row[-1].startswith("kept, ")
+        for name, row in rows_of(capfd.readouterr().out).items()
+        if name in ("same", "complement")
+    )
 
 
 @pytest.mark.slow

@@ -8,8 +8,14 @@ import pytest
 from benchmarks import worth
 from seq2seq_suite.config import config_file
 
-QUICK = ["training.max_updates=2", "training.validate_every=2", "backbone.width=16",
-         "backbone.feed_forward_width=16", "backbone.num_heads=2", "device=cpu"]
+QUICK = [
+    "training.max_updates=2",
+    "training.validate_every=2",
+    "backbone.width=16",
+    "backbone.feed_forward_width=16",
+    "backbone.num_heads=2",
+    "device=cpu",
+]
 
 
 @pytest.mark.slow
@@ -18,8 +24,20 @@ def test_a_study_ends_in_a_table_and_keeps_its_runs(tmp_path, capsys):
     for split in ("train", "validation"):
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(asked) + "\n") * 4, encoding="utf-8")
     table = tmp_path / "table.md"
-    command = ["tasks/qa.yaml", f"data.path={tmp_path}", *QUICK, "--variants", worth.WHOLE, "AdamW alone",
-               "--threads", "1", "--runs", str(tmp_path / "runs"), "--output", str(table)]
+    command = [
+        "tasks/qa.yaml",
+        f"data.path={tmp_path}",
+        *QUICK,
+        "--variants",
+        worth.WHOLE,
+        "AdamW alone",
+        "--threads",
+        "1",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--output",
+        str(table),
+    ]
     worth.main(command)
     lines = table.read_text(encoding="utf-8").splitlines()
     assert [line.split("|")[1].strip() for line in lines if line.startswith("| ")][2:] == [worth.WHOLE, "AdamW alone"]
@@ -35,9 +53,13 @@ def test_an_unknown_variant_is_refused(capsys):
     assert caught.value.code == 2 and "choose from as in the YAML" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("preset", "name"), [
-    ("qa-fairytale", "tokens, not sentences"),  # as it is
-    ("translation-nat", "inputs from its own output")])  # only left to right
+@pytest.mark.parametrize(
+    ("preset", "name"),
+    [
+        ("qa-fairytale", "tokens, not sentences"),  # as it is
+        ("translation-nat", "inputs from its own output"),
+    ],
+)  # only left to right
 def test_a_variant_that_changes_nothing_or_cannot_be_is_no_choice(preset, name, capsys):
     with pytest.raises(SystemExit):
         worth.main([f"tasks/{preset}.yaml", "--variants", name])
@@ -49,5 +71,6 @@ def test_a_variant_that_changes_nothing_or_cannot_be_is_no_choice(preset, name, 
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in worth.VARIANTS.items() for name in names])
 def test_every_variant_changes_a_preset_of_its_task(task, name):
     presets = [path for path in Path("tasks").glob(f"{task}*.yaml") if not path.stem.endswith(("-nat", "-gpt"))]
-    assert any(config_file.load(preset, list(worth.VARIANTS[task][name])) != config_file.load(preset)
-               for preset in presets)
+    assert any(
+        config_file.load(preset, list(worth.VARIANTS[task][name])) != config_file.load(preset) for preset in presets
+    )

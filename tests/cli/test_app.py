@@ -39,24 +39,34 @@ def wrong(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_run_says_what_it_reads_before_it_loads_pytorch(monkeypatch, capsys):
     Path("p.yaml").write_text("task: parsing\n")
     said = []
-    monkeypatch.setattr("seq2seq_suite.config.config_file.load",
-                        lambda *given, **more: said.append(capsys.readouterr().out) or 1 / 0)
+    monkeypatch.setattr(
+        "seq2seq_suite.config.config_file.load", lambda *given, **more: said.append(capsys.readouterr().out) or 1 / 0
+    )
     for more, line in (((), "reading p.yaml and the data, building the model\n"), (("--quiet",), "")):
         with pytest.raises(ZeroDivisionError):
             cli.main(["run", "p.yaml", *more])
         assert said.pop() == line
 
 
-@pytest.mark.parametrize(("task", "package", "extra"), [
-    ("asr", "jiwer", "speech"), ("asr", "torchaudio", "speech"), ("speech_translation", "torchaudio", "speech"),
-    ("detection", "PIL", "vision"), ("detection", "pycocotools", "vision"),
-    ("summarisation", "rouge_score", "summarisation")])
+@pytest.mark.parametrize(
+    ("task", "package", "extra"),
+    [
+        ("asr", "jiwer", "speech"),
+        ("asr", "torchaudio", "speech"),
+        ("speech_translation", "torchaudio", "speech"),
+        ("detection", "PIL", "vision"),
+        ("detection", "pycocotools", "vision"),
+        ("summarisation", "rouge_score", "summarisation"),
+    ],
+)
 def test_a_missing_extra_is_named_before_anything_is_read(monkeypatch, capsys, task, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     Path("p.yaml").write_text(f"task: {task}\n")
     assert wrong(capsys, "run", "p.yaml").splitlines() == [
-        f"{package} is not installed", f"  expected: the extra `{extra}`",
-        f"  remedy:   pip install --editable '{ROOT}[{extra}]'"]
+        f"{package} is not installed",
+        f"  expected: the extra `{extra}`",
+        f"  remedy:   pip install --editable '{ROOT}[{extra}]'",
+    ]
 
 
 def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, capsys):
@@ -75,8 +85,9 @@ def test_extras_are_those_of_the_package():
 
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra, packages in _EXTRAS.items():
-        distributions = {package.replace("_", "-").replace("PIL", "pillow").replace("MeCab", "mecab-python3")
-                         for package in packages}
+        distributions = {
+            package.replace("_", "-").replace("PIL", "pillow").replace("MeCab", "mecab-python3") for package in packages
+        }
         assert distributions == {line.partition(">")[0] for line in named[extra]}
     needed = {package for task in TASKS for package in find_task(task).packages}
     assert not needed - {package for packages in _EXTRAS.values() for package in packages}
@@ -84,8 +95,13 @@ def test_extras_are_those_of_the_package():
 
 def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedProcess:
     words = ["-c", code] if code else ["-m", "seq2seq_suite", *arguments]
-    return subprocess.run([sys.executable, *words], capture_output=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **options,
+    )
 
 
 def test_help_of_every_verb_has_an_example(capsys):
@@ -109,15 +125,20 @@ def test_a_verb_is_a_function_and_a_row(monkeypatch, capsys):
     assert cli.main(["--help"]) == 0 and "Greet." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("arguments", "heavy"), [
-    (["--help"], {"torch", "datasets", "pydantic", "numpy", "yaml", "rich"}),
-    (["run", "--help"], {"torch", "datasets", "numpy", "yaml", "rich"}),
-    (["run", "absent.yaml"], {"torch", "datasets", "numpy"}),
-    (["run", "--help"], {"seq2seq_suite.cli.predict", "seq2seq_suite.cli.serve", "seq2seq_suite.lab"}),
-])
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], {"torch", "datasets", "pydantic", "numpy", "yaml", "rich"}),
+        (["run", "--help"], {"torch", "datasets", "numpy", "yaml", "rich"}),
+        (["run", "absent.yaml"], {"torch", "datasets", "numpy"}),
+        (["run", "--help"], {"seq2seq_suite.cli.predict", "seq2seq_suite.cli.serve", "seq2seq_suite.lab"}),
+    ],
+)
 def test_help_loads_nothing_heavy(arguments, heavy):
-    done = start(code=f"import sys\nfrom seq2seq_suite.cli.app import main\nassert main({arguments}) in (0, 2)\n"
-                      f"print('loaded', {heavy} & set(sys.modules))")
+    done = start(
+        code=f"import sys\nfrom seq2seq_suite.cli.app import main\nassert main({arguments}) in (0, 2)\n"
+        f"print('loaded', {heavy} & set(sys.modules))"
+    )
     assert done.stdout.endswith(b"loaded set()\n"), done.stdout
 
 
@@ -133,19 +154,31 @@ def test_a_missing_or_unknown_verb_is_answered_with_the_verbs(capsys):
     assert "No such command 'zzz'\n" in wrong(capsys, "zzz")
 
 
-@pytest.mark.parametrize(("line", "got"), [
-    ("run", "Missing argument 'YAML'"), ("evaluate", "Missing argument 'RUN... [KEY=VALUE...]'"),
-    ("distill a", "Missing option '--output'"), ("run a.yaml --resum", "No such option: --resum (Possible options: "),
-    ("--frob", "No such option: --frob"), ("predict runs/a --n-best 0 x", "Invalid value for '--n-best': "),
-    ("serve a --port zero", "Invalid value for '--port': "),
-    ("sweep a --executor there", "Invalid value for '--executor': "),
-    ("run a.yaml --output", "Option '--output' requires an argument"),
-    ("run a --quiet=3", "Option '--quiet' does not take a value"),
-    ("tasks x y", "Got unexpected extra argument"), ("completion tcsh", "Invalid value for 'SHELL': "),
-    ("lab", "Missing command"), ("lab strat", "No such command 'strat'. Did you mean 'start'?"),
-    ("lab check", "Missing argument 'DIR'"), ("lab grade a --seed x", "Invalid value for '--seed': "),
-    ("export a b --to onnx", "Invalid value for '--to': "), ("zzz", "No such command 'zzz'"),
-    ("score parsing a b beam", "beam"), ("run --seed=3", "--seed is a key of")])
+@pytest.mark.parametrize(
+    ("line", "got"),
+    [
+        ("run", "Missing argument 'YAML'"),
+        ("evaluate", "Missing argument 'RUN... [KEY=VALUE...]'"),
+        ("distill a", "Missing option '--output'"),
+        ("run a.yaml --resum", "No such option: --resum (Possible options: "),
+        ("--frob", "No such option: --frob"),
+        ("predict runs/a --n-best 0 x", "Invalid value for '--n-best': "),
+        ("serve a --port zero", "Invalid value for '--port': "),
+        ("sweep a --executor there", "Invalid value for '--executor': "),
+        ("run a.yaml --output", "Option '--output' requires an argument"),
+        ("run a --quiet=3", "Option '--quiet' does not take a value"),
+        ("tasks x y", "Got unexpected extra argument"),
+        ("completion tcsh", "Invalid value for 'SHELL': "),
+        ("lab", "Missing command"),
+        ("lab strat", "No such command 'strat'. Did you mean 'start'?"),
+        ("lab check", "Missing argument 'DIR'"),
+        ("lab grade a --seed x", "Invalid value for '--seed': "),
+        ("export a b --to onnx", "Invalid value for '--to': "),
+        ("zzz", "No such command 'zzz'"),
+        ("score parsing a b beam", "beam"),
+        ("run --seed=3", "--seed is a key of"),
+    ],
+)
 def test_every_wrong_command_line_is_answered_in_one_form(capsys, line, got):
     said = wrong(capsys, *line.split())
     assert re.fullmatch(rf"command line: {re.escape(got)}.*\n  expected: .+\n  remedy:   .+\n", said), said
@@ -165,8 +198,10 @@ def test_files_and_overrides_stand_in_any_order(capsys):
 def test_a_wrong_configuration_is_explained_before_anything_is_written(capsys, folder):
     Path("tasks").mkdir()
     Path("tasks/parsing.yaml").write_text("task: parsing\nbackbone:\n  n_heads: 4\n")
-    assert wrong(capsys, "run", "tasks/parsing.yaml") == \
-        "tasks/parsing.yaml:3: backbone.n_heads: unknown key, did you mean num_heads?\n"
+    assert (
+        wrong(capsys, "run", "tasks/parsing.yaml")
+        == "tasks/parsing.yaml:3: backbone.n_heads: unknown key, did you mean num_heads?\n"
+    )
     assert "did you mean tasks/parsing.yaml?" in wrong(capsys, "run", "tasks/parsin.yaml")
     assert not (folder / "runs").exists()
 
@@ -176,8 +211,12 @@ def test_errors_go_to_standard_error_in_red_only_on_a_terminal():
     assert done.returncode == 2 and done.stdout == b"" and b"\x1b" not in done.stderr
     for no_color, red in (("", True), ("1", False)):
         ours, theirs = pty.openpty()
-        subprocess.run([sys.executable, "-m", "seq2seq_suite", "rnu"], stderr=theirs, timeout=60,
-                       env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": no_color})
+        subprocess.run(
+            [sys.executable, "-m", "seq2seq_suite", "rnu"],
+            stderr=theirs,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": no_color},
+        )
         os.close(theirs)
         assert (b"\x1b[31m" in os.read(ours, 4096)) is red
         os.close(ours)
@@ -186,8 +225,13 @@ def test_errors_go_to_standard_error_in_red_only_on_a_terminal():
 def test_a_reader_that_goes_away_leaves_no_stack_trace():
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([sys.executable, "-m", "seq2seq_suite", "--help"], stdout=writing, stderr=subprocess.PIPE,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "seq2seq_suite", "--help"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
     os.close(writing)
     assert done.stderr == b"" and done.returncode == 1
 
@@ -226,8 +270,10 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     assert len(list(Inputs([], "in.txt"))) == 2  # to distil from, say
     assert texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
     for source in (None, "-"):
-        done = start(code=f"from seq2seq_suite.cli.arguments import Inputs; print(list(Inputs.of([], {source!r})))",
-                     input=b"a\nb\n")
+        done = start(
+            code=f"from seq2seq_suite.cli.arguments import Inputs; print(list(Inputs.of([], {source!r})))",
+            input=b"a\nb\n",
+        )
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
     ours, theirs = socket.socketpair()  # as Node.js and some servers start a program
     with ours, theirs:
@@ -256,8 +302,11 @@ def test_a_full_disk_is_named_by_the_file_on_it():
 def test_files_that_cannot_be_written_are_refused_before_any_work(capsys, option):
     Path("folder").mkdir()
     verb = ["predict", "runs/a", "x"] if option in ("--output", "--draw") else ["compare", "runs/a"]
-    for name, got in {"none/file.html": "No such file or directory", "folder": "this is a folder",
-                      "x" * 300: "File name too long"}.items():
+    for name, got in {
+        "none/file.html": "No such file or directory",
+        "folder": "this is a folder",
+        "x" * 300: "File name too long",
+    }.items():
         message = wrong(capsys, *verb, option, name)
         assert message.startswith(f"command line: {option} ") and got in message
 
@@ -295,10 +344,15 @@ def test_tables_of_score_and_compare_go_to_a_file_of_a_known_format(capsys):
         assert said.startswith("command line: --table s.xlsx\n  expected: a file whose name ends in .md, .tex, .csv\n")
 
 
-@pytest.mark.parametrize(("option", "keys"), [("--learning-rate", "training.learning_rate=VALUE"),
-                                              ("--beam_size=3", "search.beam_size=VALUE"),
-                                              ("--search.beam_size", "search.beam_size=VALUE"),
-                                              ("--seed", "seed=VALUE")])
+@pytest.mark.parametrize(
+    ("option", "keys"),
+    [
+        ("--learning-rate", "training.learning_rate=VALUE"),
+        ("--beam_size=3", "search.beam_size=VALUE"),
+        ("--search.beam_size", "search.beam_size=VALUE"),
+        ("--seed", "seed=VALUE"),
+    ],
+)
 def test_a_key_written_as_an_option_is_answered_with_the_key(option, keys, capsys):
     assert cli.main(["run", "tasks/parsing.yaml", option, "1"]) == 2
     said = capsys.readouterr().err

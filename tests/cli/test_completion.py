@@ -36,8 +36,10 @@ def folder(tmp_path, monkeypatch):
 def test_runs_and_experiments_are_found_from_their_beginning():
     assert cli_completion.runs("ru") == ["runs/"] and cli_completion.runs("runs/o") == ["runs/one"]
     assert cli_completion.runs("runs/") == ["runs/more/", "runs/one", "runs/two"]
-    assert cli_completion.experiments("m") == ["mine.yaml", *sorted(
-        path.stem for path in (ROOT / "tasks").glob("m*.yaml"))]
+    assert cli_completion.experiments("m") == [
+        "mine.yaml",
+        *sorted(path.stem for path in (ROOT / "tasks").glob("m*.yaml")),
+    ]
     assert cli_completion.runs("nothing/x") == [] and "notes.txt" not in cli_completion.experiments("n")
 
 
@@ -47,7 +49,7 @@ def test_bash_completes_what_was_typed(tmp_path):
         pytest.skip("no bash")
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "seq2seq_suite"
-    program.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m seq2seq_suite \"$@\"\n")
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m seq2seq_suite "$@"\n')
     program.chmod(0o755)
     script = """eval "$(seq2seq_suite completion bash)"
 ask() {
@@ -62,8 +64,13 @@ ask score pars
 ask lab gra
 ask export runs/one out --to model
 ask sweep translation strat"""
-    done = subprocess.run([bash, "-c", script], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
+    done = subprocess.run(
+        [bash, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+    )
     found = done.stdout.splitlines()
     assert done.stderr == "" and found[0] == "evaluate" and found[2] == "runs/two"
     assert found[3:] == ["backbone.num_heads=", "compositional", "parsing", "grade", "model-card", "strategy."]
@@ -75,8 +82,11 @@ def test_keys_are_completed_section_by_section_and_are_those_of_the_configuratio
     assert cli_completion.keys("backbone.norm=r") == ["backbone.norm=rms"]
     assert cli_completion.keys("search.compile=") == ["search.compile=true", "search.compile=false"]
     assert "strategy.kind=ctc" in cli_completion.keys("strategy.kind=") and cli_completion.keys("no.such") == []
-    found = [key for section in cli_completion.keys("") for key in (
-        cli_completion.keys(section) if section.endswith(".") else [section])]
+    found = [
+        key
+        for section in cli_completion.keys("")
+        for key in (cli_completion.keys(section) if section.endswith(".") else [section])
+    ]
     assert {key.rstrip("=") for key in found} >= {key for key in key_list() if key.count(".") < 2}
 
 

@@ -39,8 +39,9 @@ def wrong(capsys, *arguments):
 
 def test_a_terminal_asks_for_inputs_until_an_empty_line(runs, tmp_path):
     ours, theirs = pty.openpty()
-    process = commands.start(cli.main, ["predict", str(runs["qa"])], tmp_path, limit=60.0,
-                             first=lambda: os.dup2(theirs, 0))
+    process = commands.start(
+        cli.main, ["predict", str(runs["qa"])], tmp_path, limit=60.0, first=lambda: os.dup2(theirs, 0)
+    )
     os.close(theirs)
     os.write(ours, b"Where is zyxw ? ||| Mary went home .\nno question\n\n")
     ended = process.wait()
@@ -95,12 +96,27 @@ def test_a_mistake_in_the_last_line_of_a_file_is_found_before_anything_is_predic
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_an_output_begins_as_the_second_column_says(runs, capsys, tmp_path, beam_size):
     (tmp_path / "in.tsv").write_text("The cat sleeps .\tein Hund\nThe cat sleeps .\nThe cat sleeps .\t\n")
-    assert cli.main(["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.tsv"), "--begin",
-                     f"search.beam_size={beam_size}"]) == 0
+    assert (
+        cli.main(
+            [
+                "predict",
+                str(runs["translation-1"]),
+                "--input",
+                str(tmp_path / "in.tsv"),
+                "--begin",
+                f"search.beam_size={beam_size}",
+            ]
+        )
+        == 0
+    )
     begun, free, also = capsys.readouterr().out.splitlines()
     assert begun.startswith("ein Hund") and free == also
-    assert free == s2s.load(runs["translation-1"], settings=[f"search.beam_size={beam_size}"]).predict(
-        ["The cat sleeps ."])[0].text
+    assert (
+        free
+        == s2s.load(runs["translation-1"], settings=[f"search.beam_size={beam_size}"])
+        .predict(["The cat sleeps ."])[0]
+        .text
+    )
 
 
 @pytest.mark.parametrize("run", ["translation-1", "parallel"])
@@ -117,8 +133,15 @@ def test_a_beginning_that_cannot_be_written_is_refused_with_its_line(runs, capsy
 @pytest.mark.parametrize("n_best", [1, 2])
 def test_a_blank_input_has_a_blank_output(runs, capsys, tmp_path, text, n_best):
     (tmp_path / "in.txt").write_text(text)
-    command = ["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.txt"), "--n-best", str(n_best),
-               f"search.beam_size={n_best}"]
+    command = [
+        "predict",
+        str(runs["translation-1"]),
+        "--input",
+        str(tmp_path / "in.txt"),
+        "--n-best",
+        str(n_best),
+        f"search.beam_size={n_best}",
+    ]
     assert cli.main(command) == 0
     found = capsys.readouterr()
     lines, inputs = found.out.split("\n")[:-1], text.removesuffix("\n").split("\n")
@@ -136,8 +159,9 @@ def test_blank_rows_are_blank_outputs_and_blank_files_are_refused(runs, capsys, 
     assert "the input is empty" in wrong(capsys, "predict", runs["translation-1"], " ")
 
 
-@pytest.mark.parametrize(("run", "text"), [("translation-1", "The cat sleeps ."),
-                                           ("qa", "Where is Mary ? ||| Mary went home .")])
+@pytest.mark.parametrize(
+    ("run", "text"), [("translation-1", "The cat sleeps ."), ("qa", "Where is Mary ? ||| Mary went home .")]
+)
 def test_a_string_is_one_input(runs, run, text):
     opened = s2s.load(runs[run])
     assert opened.predict(text) == opened.predict([text]) and len(opened.predict(text)) == 1
@@ -171,12 +195,19 @@ def test_rows_of_json_give_sources_and_beginnings(runs, capsys, tmp_path):
     predictions = runs["translation-1"] / "predictions" / "test.jsonl"
     assert cli.main(["predict", str(runs["translation-1"]), "--input", str(predictions)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        json.loads(line)["prediction"] for line in predictions.read_text().splitlines()]
+        json.loads(line)["prediction"] for line in predictions.read_text().splitlines()
+    ]
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ('{"text": "a"}', "no text in source\n  expected: {"), ('{"source": "a", "begin": 3}', "no text in begin"),
-    ("[1]", "no text in source"), ("The cat", "invalid JSON at column 1")])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": "a"}', "no text in source\n  expected: {"),
+        ('{"source": "a", "begin": 3}', "no text in begin"),
+        ("[1]", "no text in source"),
+        ("The cat", "invalid JSON at column 1"),
+    ],
+)
 def test_a_broken_row_of_inputs_is_named_with_its_line(runs, capsys, tmp_path, line, message):
     (tmp_path / "in.jsonl").write_text('{"source": "a cat"}\n' + line + "\n")
     said = wrong(capsys, "predict", runs["translation-1"], "--input", tmp_path / "in.jsonl")
@@ -232,8 +263,10 @@ def test_several_runs_predict_and_evaluate_together(runs, capsys):
 def test_notes_on_the_data_are_no_part_of_the_json(runs, tmp_path, capsys):
     rows = [{"question": asked, "context": "Tom sat.", "answer": "Tom"} for asked in ("Who sat?", "")]
     (tmp_path / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert cli.main(["evaluate", str(runs["qa"]), "--data", str(tmp_path / "more.jsonl"), "data.max_bad_rows=1",
-                     "--json"]) == 0
+    assert (
+        cli.main(["evaluate", str(runs["qa"]), "--data", str(tmp_path / "more.jsonl"), "data.max_bad_rows=1", "--json"])
+        == 0
+    )
     said = capsys.readouterr()
     assert [*json.loads(said.out)["splits"]] == ["test-more@data.max_bad_rows=1"] and "more.jsonl:2" in said.err
 
@@ -277,9 +310,14 @@ def test_keys_of_free_text_are_refused_where_outputs_have_a_form(runs, capsys):
 def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
     (tmp_path / "in.txt").write_text("The cat sleeps .\n" * 40)
     ours, theirs = pty.openpty()
-    ended = commands.start(cli.main, ["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.txt")],
-                           tmp_path, limit=60.0, environment={"TERM": "xterm"},
-                           first=lambda: os.dup2(theirs, 2)).wait()
+    ended = commands.start(
+        cli.main,
+        ["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.txt")],
+        tmp_path,
+        limit=60.0,
+        environment={"TERM": "xterm"},
+        first=lambda: os.dup2(theirs, 2),
+    ).wait()
     os.close(theirs)
     said = os.read(ours, 65536)
     os.close(ours)

@@ -46,8 +46,11 @@ def test_every_preset_is_listed_with_a_line(capsys):
     embedded, real, studies = _parts(text)
     assert embedded.keys() | real.keys() | studies.keys() == {path.stem for path in PRESETS.rglob("*.yaml")}
     configs = {path.stem: load(path) for path in PRESETS.glob("*.yaml")}
-    assert embedded.keys() == {name for name, one in configs.items() if all(
-        part.data.path == "miniworld" for part in one.tasks.values() or [one])}
+    assert embedded.keys() == {
+        name
+        for name, one in configs.items()
+        if all(part.data.path == "miniworld" for part in one.tasks.values() or [one])
+    }
     for name, config in configs.items():
         limit = config.training.max_minutes
         shown = re.match(r"(\d+) min  ", {**embedded, **real}[name])
@@ -57,8 +60,14 @@ def test_every_preset_is_listed_with_a_line(capsys):
 
 def _parts(text):
     """What `tasks` says of each preset: embedded ones, those on real data, and studies."""
-    return [{line.split()[0]: line.split(maxsplit=1)[1] for line in part.splitlines() if line.strip() and line[0] != " "
-             and not line.endswith(":")} for part in re.split(r"(?m)^[^ ].*:$\n", text)[1:]]
+    return [
+        {
+            line.split()[0]: line.split(maxsplit=1)[1]
+            for line in part.splitlines()
+            if line.strip() and line[0] != " " and not line.endswith(":")
+        }
+        for part in re.split(r"(?m)^[^ ].*:$\n", text)[1:]
+    ]
 
 
 def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
@@ -72,8 +81,12 @@ def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
 
 
 def test_a_copy_ends_in_yaml_and_says_how_it_is_started(capsys):
-    for name, file, written, verb in (("asr", "x-asr", "x-asr.yaml", "run"), ("depth", "d.v2", "d.v2.yaml", "sweep"),
-                                      ("norms", "n.yml", "n.yml", "sweep"), ("qa", None, "qa.yaml", "run")):
+    for name, file, written, verb in (
+        ("asr", "x-asr", "x-asr.yaml", "run"),
+        ("depth", "d.v2", "d.v2.yaml", "sweep"),
+        ("norms", "n.yml", "n.yml", "sweep"),
+        ("qa", None, "qa.yaml", "run"),
+    ):
         assert cli.main(["init", name, *([file] if file else [])]) == 0
         assert f"then `{cli.PROGRAM} {verb} {written}`" in capsys.readouterr().out
         text = Path(written).read_text()
@@ -95,15 +108,22 @@ def test_a_study_is_answered_with_sweep_where_an_experiment_belongs(name, capsys
 
 def test_every_example_finds_its_files_in_an_empty_folder():
     group = typer.main.get_command(cli.app)
-    texts = [group.help, *(group.get_command(None, verb).help for verb in cli.VERBS),
-             *(path.read_text() for path in PRESETS.rglob("*.yaml"))]
-    given = [words.split() for text in texts
-             for words in re.findall(rf"{cli.PROGRAM} ((?:run|check|sweep|init) .*?)(?:\\?\n|$|`)", text)]
+    texts = [
+        group.help,
+        *(group.get_command(None, verb).help for verb in cli.VERBS),
+        *(path.read_text() for path in PRESETS.rglob("*.yaml")),
+    ]
+    given = [
+        words.split()
+        for text in texts
+        for words in re.findall(rf"{cli.PROGRAM} ((?:run|check|sweep|init) .*?)(?:\\?\n|$|`)", text)
+    ]
     assert len(given) > 60
     for _, *words in given:
         experiments = list(takewhile(lambda word: not re.search("^--|=", word), words))
-        assert experiments and not [one for one in experiments[:1] if not one.startswith("runs/")
-                                    and not find(one).is_file()], words
+        assert experiments and not [
+            one for one in experiments[:1] if not one.startswith("runs/") and not find(one).is_file()
+        ], words
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", ".."])

@@ -10,13 +10,16 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import atomic_write_text, read_arrays, read_bytes, read_json, read_lines, read_text
 
 
-@pytest.mark.parametrize(("content", "got", "line"), [
-    (b"[\ncaf\xe9]", "byte 5 is not UTF-8", 2),
-    (b"{\n  x}", "invalid JSON at column 3", 2),
-    (b"[" * 100_000, "nested too deep", 0),
-    (b"1" * 5_000, "invalid JSON", 0),
-    (b"", "invalid JSON", 1),
-])
+@pytest.mark.parametrize(
+    ("content", "got", "line"),
+    [
+        (b"[\ncaf\xe9]", "byte 5 is not UTF-8", 2),
+        (b"{\n  x}", "invalid JSON at column 3", 2),
+        (b"[" * 100_000, "nested too deep", 0),
+        (b"1" * 5_000, "invalid JSON", 0),
+        (b"", "invalid JSON", 1),
+    ],
+)
 def test_a_broken_json_file_is_named_with_the_reason(tmp_path, content, got, line):
     file = tmp_path / "state.json"
     file.write_bytes(content)
@@ -45,9 +48,12 @@ def test_arrays_are_read_and_whatever_is_none_is_named(tmp_path):
 
 def test_what_is_no_readable_file_is_answered_alike(tmp_path):
     (tmp_path / "long").write_text("four")
-    for path, got in ((tmp_path / "missing", "no such file"), (tmp_path, "folder"),
-                      (tmp_path / "a\0b", "cannot be read"),
-                      (tmp_path / ("x" * 300), "cannot be read")):
+    for path, got in (
+        (tmp_path / "missing", "no such file"),
+        (tmp_path, "folder"),
+        (tmp_path / "a\0b", "cannot be read"),
+        (tmp_path / ("x" * 300), "cannot be read"),
+    ):
         with pytest.raises(DataError, match=got):
             read_text(path)
     with pytest.raises(DataError, match="more than 3 bytes"):
@@ -81,6 +87,7 @@ def test_what_is_written_reads_back_and_a_failed_write_leaves_the_old(tmp_path, 
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         atomic_write_text(file, "1")

@@ -78,8 +78,11 @@ def test_a_name_that_no_table_has_builds_nothing():
 def test_what_a_part_cannot_go_with_is_refused_by_its_row(monkeypatch):
     refusal = parts.Refusal("encoder", ("rnn",), "needs self-attention", "backbone.norm=layer")
     monkeypatch.setitem(parts.NORMS, "rms", replace(parts.NORMS["rms"], refuses=(refusal,)))
-    with pytest.raises(ValueError, match=r"backbone\.norm rms does not go with backbone\.encoder rnn, for it needs "
-                                         r"self-attention: set backbone\.norm=layer"):
+    with pytest.raises(
+        ValueError,
+        match=r"backbone\.norm rms does not go with backbone\.encoder rnn, for it needs "
+        r"self-attention: set backbone\.norm=layer",
+    ):
         Backbone.model_validate({"norm": "rms", "encoder": "rnn"})
 
 
@@ -113,8 +116,10 @@ def test_a_norm_of_a_users_file_trains_two_updates_and_decodes_with_one_file_and
 def built(folder: Path, **backbone) -> nn.Module:
     backbone = {key: str(folder / value) if ".py:" in value else value for key, value in backbone.items()}
     with trusting(True):
-        return build_model(Backbone.model_validate({"width": 8, "num_heads": 2, "feed_forward_width": 8, **backbone}),
-                           Shape(TokenShape(11), TargetShape(9)))
+        return build_model(
+            Backbone.model_validate({"width": 8, "num_heads": 2, "feed_forward_width": 8, **backbone}),
+            Shape(TokenShape(11), TargetShape(9)),
+        )
 
 
 def test_parameters_are_arguments_of_the_class(folder):
@@ -122,8 +127,9 @@ def test_parameters_are_arguments_of_the_class(folder):
     assert torch.equal(model.encoder.norm.gain, torch.full((8,), 3.0))
 
 
-@pytest.mark.parametrize("own", [{"feed_forward": "my.py:Network"}, {"positions": "my.py:Positions"},
-                                 {"activation": "my.py:cube"}])
+@pytest.mark.parametrize(
+    "own", [{"feed_forward": "my.py:Network"}, {"positions": "my.py:Positions"}, {"activation": "my.py:cube"}]
+)
 def test_other_parts_may_be_a_users_too(folder, own):
     model = built(folder, **own)
     source = torch.randint(4, 9, (2, 5))
@@ -132,12 +138,18 @@ def test_other_parts_may_be_a_users_too(folder, own):
     assert logits.shape == (2, 5, 9)
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ({"norm": "your.py:GainedNorm"}, r"backbone\.norm: there is no file .*your\.py"),
-    ({"parameters": {"norm": {"gain": 2.0}}}, r"backbone\.norm names none: set it to FILE\.py:NAME"),
-    ({"norm": "my.py:GainedNorm", "parameters": {"norm": {"loss": 2.0}}}, 
-     r"backbone\.norm: GainedNorm fails: TypeError"),
-    ({"norm": "my.py:Broken"}, r"my\.py:\d+: .*backbone\.norm: Broken fails: AttributeError")])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"norm": "your.py:GainedNorm"}, r"backbone\.norm: there is no file .*your\.py"),
+        ({"parameters": {"norm": {"gain": 2.0}}}, r"backbone\.norm names none: set it to FILE\.py:NAME"),
+        (
+            {"norm": "my.py:GainedNorm", "parameters": {"norm": {"loss": 2.0}}},
+            r"backbone\.norm: GainedNorm fails: TypeError",
+        ),
+        ({"norm": "my.py:Broken"}, r"my\.py:\d+: .*backbone\.norm: Broken fails: AttributeError"),
+    ],
+)
 def test_a_part_that_cannot_be_made_is_named_with_the_reason(folder, given, said):
     with pytest.raises((ConfigError, ValueError), match=said):
         built(folder, **given)

@@ -15,9 +15,14 @@ from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask
 from seq2seq_suite.tasks.tagging.task import TagRow
 
 # What Python takes for white space or for the end of a line, and what Unicode calls a space.
-INSIDE = sorted({sign for sign in map(chr, range(sys.maxunicode + 1)) if sign not in " \t\r\n" and (
-    sign.isspace() or len(f"a{sign}b".splitlines()) > 1 or unicodedata.category(sign).startswith("Z"))})
-
+INSIDE = sorted(
+    {
+        sign
+        for sign in map(chr, range(sys.maxunicode + 1))
+        if sign not in " \t\r\n"
+        and (sign.isspace() or len(f"a{sign}b".splitlines()) > 1 or unicodedata.category(sign).startswith("Z"))
+    }
+)
 
 
 @pytest.mark.parametrize("sign", INSIDE, ids=lambda sign: f"U+{ord(sign):04X}")

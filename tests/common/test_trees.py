@@ -7,8 +7,13 @@ from seq2seq_suite.common.trees import Tree, read_trees
 
 names = st.text("abcXYZ-=$.,'äß中", min_size=1, max_size=4)
 words = st.builds(lambda tag, word: Tree(tag, (word,)), names, names)
-trees = st.recursive(words, lambda inner: st.builds(
-    lambda label, children: Tree(label, tuple(children)), names, st.lists(inner, min_size=1, max_size=3)), max_leaves=8)
+trees = st.recursive(
+    words,
+    lambda inner: st.builds(
+        lambda label, children: Tree(label, tuple(children)), names, st.lists(inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
 
 
 @given(st.lists(trees, min_size=1, max_size=3))

@@ -27,8 +27,15 @@ from seq2seq_suite.tasks.parsing.task import ParsingTask
 class T(ParsingTask): pass
 """
 WAYS = ("task", "component", "inner", "part", "drafter", "rescorer", "begun")
-PLACES = {"within": "evil.py", "beside": "../lib/evil.py", "linked": "linked.py", "around": "code/../../lib/evil.py",
-          "absolute": "{}/lib/evil.py", "linked folder": "folder/evil.py", "hard": "hard.py"}
+PLACES = {
+    "within": "evil.py",
+    "beside": "../lib/evil.py",
+    "linked": "linked.py",
+    "around": "code/../../lib/evil.py",
+    "absolute": "{}/lib/evil.py",
+    "linked folder": "folder/evil.py",
+    "hard": "hard.py",
+}
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +98,20 @@ def call(*words: object) -> int:
 def verbs(run: Path, good: Path) -> dict[str, tuple[object, ...]]:
     """Command lines that open a run."""
     search = ("search.beam_size=2",)
-    return {"predict": ("predict", run, "The dog sleeps ."), "ensemble": ("predict", good, run, "The dog sleeps ."),
-            "evaluate": ("evaluate", run), "search": ("evaluate", run, *search), "compare": ("compare", good, run),
-            "card": ("export", run, "out", "--to", "model-card"), "hub": ("export", run, "out"),
-            "marian": ("export", run, "out", "--to", "transformers"), "distill": ("distill", run, "--output", "out"),
-            "score": ("score", f"{run}/evil.py:T", good / "config.yaml", good / "config.yaml"),
-            "resume": ("run", f"{run}/config.yaml", "training.max_updates=3", "--resume", "--output", run),
-            "again": ("check", f"{run}/config.yaml")}
+    return {
+        "predict": ("predict", run, "The dog sleeps ."),
+        "ensemble": ("predict", good, run, "The dog sleeps ."),
+        "evaluate": ("evaluate", run),
+        "search": ("evaluate", run, *search),
+        "compare": ("compare", good, run),
+        "card": ("export", run, "out", "--to", "model-card"),
+        "hub": ("export", run, "out"),
+        "marian": ("export", run, "out", "--to", "transformers"),
+        "distill": ("distill", run, "--output", "out"),
+        "score": ("score", f"{run}/evil.py:T", good / "config.yaml", good / "config.yaml"),
+        "resume": ("run", f"{run}/config.yaml", "training.max_updates=3", "--resume", "--output", run),
+        "again": ("check", f"{run}/config.yaml"),
+    }
 
 
 @pytest.mark.parametrize(("way", "place"), [*((way, "beside") for way in WAYS), *(("task", place) for place in PLACES)])
@@ -109,13 +123,17 @@ def test_no_verb_runs_code_that_a_run_names(download, way, place, capsys):
         assert not download.marker.exists(), verb
         if way not in ("inner", "part", "begun") and verb in ("predict", "evaluate", "hub"):
             assert code == 2 or (verb, way) in (("hub", "drafter"), ("hub", "rescorer")), (verb, said)
-            assert code == 0 or ("is code, which is not trusted" in said and "--trust-code" in said
-                                 and "config.yaml:" in said)
-    for python in (lambda: s2s.load(download.run).predict(["The dog sleeps ."]),
-                   lambda: s2s.load(download.run).evaluate(), lambda: s2s.compare(download.run, download.good),
-                   lambda: s2s.compare(download.good, download.run, speed=True),
-                   lambda: s2s.read_config(download.run / "config.yaml"),
-                   lambda: open_runs([download.run], [], trust_code=False, folder=download.folder)):
+            assert code == 0 or (
+                "is code, which is not trusted" in said and "--trust-code" in said and "config.yaml:" in said
+            )
+    for python in (
+        lambda: s2s.load(download.run).predict(["The dog sleeps ."]),
+        lambda: s2s.load(download.run).evaluate(),
+        lambda: s2s.compare(download.run, download.good),
+        lambda: s2s.compare(download.good, download.run, speed=True),
+        lambda: s2s.read_config(download.run / "config.yaml"),
+        lambda: open_runs([download.run], [], trust_code=False, folder=download.folder),
+    ):
         with suppress(ConfigError, DataError):
             python()
         assert not download.marker.exists()
@@ -131,18 +149,25 @@ def test_a_configuration_of_ones_own_does_not_trust_what_it_names(download, way,
         case "init_from":
             own |= {"init_from": str(download.run), "init_parts": ["encoder"]}
         case "yaml":
-            own = {**{key: own[key] for key in ("device", "backbone", "training")}, "task": "multitask",
-                   "tasks": {"a": {"yaml": str(download.run / "config.yaml")}}}
+            own = {
+                **{key: own[key] for key in ("device", "backbone", "training")},
+                "task": "multitask",
+                "tasks": {"a": {"yaml": str(download.run / "config.yaml")}},
+            }
         case _:
             own["search"][key] = str(download.run)
     Path("own.yaml").write_text(yaml.safe_dump(own))
     monkeypatch.setattr(sweep, "subprocess", in_forks(download.folder.parent))
     few = ("training.max_updates=1", "training.validate_every=1")
-    for words in (("check", "own.yaml"), ("run", "own.yaml", *few, "--output", "new"),
-                  ("sweep", "own.yaml", *few, "seed=1,2", "--output", "swept")):
+    for words in (
+        ("check", "own.yaml"),
+        ("run", "own.yaml", *few, "--output", "new"),
+        ("sweep", "own.yaml", *few, "seed=1,2", "--output", "swept"),
+    ):
         code = call(*words)
-        assert not download.marker.exists() and (code == 0 or "--trust-code" in capsys.readouterr().err or
-                                                 words[0] == "sweep")
+        assert not download.marker.exists() and (
+            code == 0 or "--trust-code" in capsys.readouterr().err or words[0] == "sweep"
+        )
 
 
 def test_what_is_trusted_is_run(download, capsys):
@@ -168,8 +193,9 @@ def test_ones_own_code_is_run_without_a_word_and_for_the_run_that_it_trains(down
     assert sorted(file.name for file in Path("new/code").iterdir()) == ["evil.py"]
 
 
-@pytest.mark.parametrize("name", ["vocabulary/extra.json", "checkpoints/best/model.safetensors", "summary.json",
-                                  "vocabulary", "hard"])
+@pytest.mark.parametrize(
+    "name", ["vocabulary/extra.json", "checkpoints/best/model.safetensors", "summary.json", "vocabulary", "hard"]
+)
 def test_no_file_outside_a_run_is_exported(download, name, capsys):
     secret = download.folder / ("run/../helper" if name == "vocabulary" else "secret")
     if name == "vocabulary":

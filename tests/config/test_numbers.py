@@ -30,9 +30,11 @@ def numbers() -> list[str]:
     found = []
     for key in key_list():
         section, _, name = key.rpartition(".")
-        fields = [one.model_fields[name] for one in sections_at(tuple(section.split(".")) if section else (),
-                                                                       {"task": task_of(key)})
-                  if name in one.model_fields]
+        fields = [
+            one.model_fields[name]
+            for one in sections_at(tuple(section.split(".")) if section else (), {"task": task_of(key)})
+            if name in one.model_fields
+        ]
         found += [key] if any(field.annotation in (int, float) for field in fields) else []
     return found
 
@@ -40,8 +42,11 @@ def numbers() -> list[str]:
 def kind_of(key: str) -> str:
     """The decoder that has a key of `strategy`."""
     section, name = key.split(".")
-    return next(get_args(one.model_fields["kind"].annotation)[0] for one in sections_at((section,), {"task": "qa"})
-                if name in one.model_fields)
+    return next(
+        get_args(one.model_fields["kind"].annotation)[0]
+        for one in sections_at((section,), {"task": "qa"})
+        if name in one.model_fields
+    )
 
 
 @pytest.mark.parametrize("value", [".inf", "-.inf", ".nan", "1e300", "-1e300", "9" * 19, "9" * 5000])
@@ -59,29 +64,36 @@ def test_infinity_is_no_limit_where_there_may_be_none():
         assert getattr(getattr(for_task("parsing", [f"{key}=.inf"]), section), name) == float("inf")
 
 
-@pytest.mark.parametrize(("task", "overrides", "message"), [
-    ("asr", "audio.speeds=[]", "got a list\n  expected: a list, such as [a, b] no shorter than 1"),
-    ("asr", "audio.speeds=[0.0001]", "got 0.0001 (a decimal number)\n  expected: a number of at least 0.1"),
-    ("asr", "audio.speeds=[.inf]", "got inf (a decimal number)\n  expected: a finite number"),
-    ("asr", "audio.speeds=[0.1] data.max_length=1000 search.max_length_factor=0.1", "2500 positions (data.max_length)"),
-    ("translation", "data.max_length=9000 search.max_length_factor=0.1", "9002 positions (data.max_length)"),
-    ("detection", "detection.scales=[1e-9,1e-9]", "of at least 0.1 and of at most 10"),
-    ("detection", "detection.scales=[2.0,1.0]", "the smallest is larger than the largest"),
-    ("detection", "detection.width=16 detection.stride=32", "a side is shorter than detection.stride 32"),
-    ("detection", "backbone.width=4", "no group of 8 channels to the convolutions over pictures"),
-    ("detection", "detection.instances=100000", "500001 symbols long (5 * detection.instances + 1)"),
-    ("translation", "seed=18446744073709551616", "below 9,223,372,036,854,775,808"),
-    ("translation", "training.threads=1099511627776", "of at most 1,000"),
-    ("translation", "backbone.width=3200000", "make 4.9e+14 parameters, too many for any memory"),
-    ("translation", "backbone.max_positions=1000000000", "too many for any memory"),
-    ("translation", "backbone.encoder_layers=100000", "of at most 1,000"),
-    ("translation", "search.beam_size=1000000", "of at most 10,000"),
-    ("translation", "search.sampling=true search.temperature=1e-300", "of at least 0.001"),
-    ("translation", "search.sampling=true search.top_p=1e-300", "and of at most 1 and not between 0 and 1e-30"),
-    ("translation", "training.learning_rate=1e-300", "a number above 0 and not between 0 and 1e-30"),
-    ("translation", "strategy.kind=ctc strategy.glancing=[0.5,1e-300]", "and not between 0 and 1e-30"),
-    ("detection", "detection.channels=12", "and a multiple of 8"),
-])
+@pytest.mark.parametrize(
+    ("task", "overrides", "message"),
+    [
+        ("asr", "audio.speeds=[]", "got a list\n  expected: a list, such as [a, b] no shorter than 1"),
+        ("asr", "audio.speeds=[0.0001]", "got 0.0001 (a decimal number)\n  expected: a number of at least 0.1"),
+        ("asr", "audio.speeds=[.inf]", "got inf (a decimal number)\n  expected: a finite number"),
+        (
+            "asr",
+            "audio.speeds=[0.1] data.max_length=1000 search.max_length_factor=0.1",
+            "2500 positions (data.max_length)",
+        ),
+        ("translation", "data.max_length=9000 search.max_length_factor=0.1", "9002 positions (data.max_length)"),
+        ("detection", "detection.scales=[1e-9,1e-9]", "of at least 0.1 and of at most 10"),
+        ("detection", "detection.scales=[2.0,1.0]", "the smallest is larger than the largest"),
+        ("detection", "detection.width=16 detection.stride=32", "a side is shorter than detection.stride 32"),
+        ("detection", "backbone.width=4", "no group of 8 channels to the convolutions over pictures"),
+        ("detection", "detection.instances=100000", "500001 symbols long (5 * detection.instances + 1)"),
+        ("translation", "seed=18446744073709551616", "below 9,223,372,036,854,775,808"),
+        ("translation", "training.threads=1099511627776", "of at most 1,000"),
+        ("translation", "backbone.width=3200000", "make 4.9e+14 parameters, too many for any memory"),
+        ("translation", "backbone.max_positions=1000000000", "too many for any memory"),
+        ("translation", "backbone.encoder_layers=100000", "of at most 1,000"),
+        ("translation", "search.beam_size=1000000", "of at most 10,000"),
+        ("translation", "search.sampling=true search.temperature=1e-300", "of at least 0.001"),
+        ("translation", "search.sampling=true search.top_p=1e-300", "and of at most 1 and not between 0 and 1e-30"),
+        ("translation", "training.learning_rate=1e-300", "a number above 0 and not between 0 and 1e-30"),
+        ("translation", "strategy.kind=ctc strategy.glancing=[0.5,1e-300]", "and not between 0 and 1e-30"),
+        ("detection", "detection.channels=12", "and a multiple of 8"),
+    ],
+)
 def test_numbers_that_no_run_can_use_are_refused(task, overrides, message):
     assert message in refused(task, *overrides.split())
 
@@ -92,12 +104,19 @@ def test_the_largest_seed_is_one_that_torch_takes(task):
     assert torch.initial_seed() == 2**63 - 1
 
 
-@pytest.mark.parametrize(("error", "reported"), [
-    (lambda: torch.empty(10**16), "not enough memory for 40000000000000000 bytes"),
-    (lambda: (_ for _ in ()).throw(MemoryError), "there is not enough memory: a smaller backbone"),
-    (lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0")),
-     "not enough memory for 20.00 GiB"),
-])
+@pytest.mark.parametrize(
+    ("error", "reported"),
+    [
+        (lambda: torch.empty(10**16), "not enough memory for 40000000000000000 bytes"),
+        (lambda: (_ for _ in ()).throw(MemoryError), "there is not enough memory: a smaller backbone"),
+        (
+            lambda: (_ for _ in ()).throw(
+                torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0")
+            ),
+            "not enough memory for 20.00 GiB",
+        ),
+    ],
+)
 def test_memory_that_is_not_there_is_no_stack_trace(monkeypatch, capsys, error, reported):
     monkeypatch.setattr("seq2seq_suite.cli.check.yamls_and_overrides", lambda *_, **__: error())
     assert cli.main(["check", "a.yaml"]) == 1

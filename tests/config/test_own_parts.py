@@ -94,11 +94,17 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     for split, count in (("train", 12), ("validation", 4), ("test", 4)):
         words = [" ".join(random.Random(f"{split}{row}").choices("abcde", k=3)) for row in range(count)]
-        (tmp_path / f"data/{split}.tsv").write_text("source\ttarget\n" + "".join(
-            f"{one}\t{one[::-1]}\n" for one in words))
+        (tmp_path / f"data/{split}.tsv").write_text(
+            "source\ttarget\n" + "".join(f"{one}\t{one[::-1]}\n" for one in words)
+        )
         (tmp_path / f"data/{split}.arrows").write_text("".join(f"{one} => {one[::-1]}\n" for one in words))
-    for name, text in (("decoder.py", DECODER), ("metric.py", METRIC), ("format.py", FORMAT),
-                       ("processor.py", PROCESSOR), ("e.yaml", EXPERIMENT)):
+    for name, text in (
+        ("decoder.py", DECODER),
+        ("metric.py", METRIC),
+        ("format.py", FORMAT),
+        ("processor.py", PROCESSOR),
+        ("e.yaml", EXPERIMENT),
+    ):
         Path(name).write_text(text)
     return tmp_path
 
@@ -122,19 +128,28 @@ def test_a_decoder_from_outside_is_a_file_and_a_key(folder, capsys):
     assert call("evaluate", "run", "--trust-code", "--split", "validation") == 0
 
 
-@pytest.mark.parametrize(("module", "base"), [("autoregressive", "Autoregressive"),
-                                              ("parallel.length_head", "LengthHead")])
+@pytest.mark.parametrize(
+    ("module", "base"), [("autoregressive", "Autoregressive"), ("parallel.length_head", "LengthHead")]
+)
 def test_a_decoder_from_outside_adds_to_the_options_of_any_of_the_suite(module, base):
-    Path("decoder.py").write_text(f"from seq2seq_suite.strategies.{module} import {base}\n\n\nclass Own({base}):\n"
-                                  f"    class Options({base}.Options):\n        scale: float = 1.0\n")
+    Path("decoder.py").write_text(
+        f"from seq2seq_suite.strategies.{module} import {base}\n\n\nclass Own({base}):\n"
+        f"    class Options({base}.Options):\n        scale: float = 1.0\n"
+    )
     own = load(Path("e.yaml"), ["strategy.kind=decoder.py:Own", "strategy.scale=2"], own=True)
     assert own.strategy.scale == 2.0 and own.strategy.label_smoothing in (0.0, 0.1)
 
 
-@pytest.mark.parametrize(("override", "said"), [
-    ("strategy.scal=1", "did you mean strategy.scale?"), ("search.beam_size=3", "search.beam_size 3 has no effect"),
-    ("strategy.kind=decoder.py:No", "it has no function or class No"),
-    ("strategy.kind=metric.py:longer", "is no strategy"), ("strategy.kind=no.py:No", "there is no file")])
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("strategy.scal=1", "did you mean strategy.scale?"),
+        ("search.beam_size=3", "search.beam_size 3 has no effect"),
+        ("strategy.kind=decoder.py:No", "it has no function or class No"),
+        ("strategy.kind=metric.py:longer", "is no strategy"),
+        ("strategy.kind=no.py:No", "there is no file"),
+    ],
+)
 def test_what_is_wrong_with_a_decoder_from_outside_is_said(override, said):
     Path("e.yaml").write_text(EXPERIMENT + "strategy: {kind: 'decoder.py:Halves'}\n")
     with pytest.raises(ConfigError) as caught:
@@ -157,16 +172,23 @@ strategies.KINDS["halves"] = ("halves.Halves",)
 from seq2seq_suite.cli.app import main
 sys.exit(main(["run", "e.yaml", "strategy.kind=halves", "strategy.scale=0.5", "--output", "run"]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_metric_from_outside_is_a_file_and_a_key(capsys):
     assert call("run", "e.yaml", "metrics=[metric.py:longer, error_rates]", "--output", "run") == 0
     assert {"bleu", "longer", "wer"} <= {line.split()[0] for line in capsys.readouterr().out.splitlines() if line}
-    assert call("run", "e.yaml", "metrics=[metric.py:longer]", "training.max_updates=3", "--output", "run",
-                "--resume") == 0
+    assert (
+        call("run", "e.yaml", "metrics=[metric.py:longer]", "training.max_updates=3", "--output", "run", "--resume")
+        == 0
+    )
     Path("gold.txt").write_text("a b\nc d\n")
     Path("given.txt").write_text("a b b\nc d\n")
     capsys.readouterr()
@@ -199,8 +221,11 @@ def test_a_format_from_outside_is_a_file_and_a_key(capsys):
     assert call("check", "e.yaml", "data.format=tsv") == 0 and ".tsv" in READERS
 
 
-FORBID = ["search.processors=[processor.py:Forbid, processor.py:longer]", "search.processor_options.Forbid.symbol=5",
-          "search.processor_options.longer.least=4"]
+FORBID = [
+    "search.processors=[processor.py:Forbid, processor.py:longer]",
+    "search.processor_options.Forbid.symbol=5",
+    "search.processor_options.longer.least=4",
+]
 
 
 def written(overrides: list[str]) -> list[tuple[int, ...]]:
@@ -231,16 +256,22 @@ def test_a_processor_neither_brings_back_a_symbol_nor_takes_all():
     assert revives(scores, None).tolist() == [[NEVER, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize(("overrides", "said"), [
-    (["search.compile=true"], "search.compile true has no effect with search.processors"),
-    (["strategy.kind=ctc"], "has no effect with strategy.kind ctc expected: strategy.kind autoregressive"),
-    (["search.processors=[forbid]"], "got 'forbid' (text) expected: FILE.py:NAME"),
-    (["search.processors=[processor.py:No]"], "it has no function or class No"),
-    (["search.processor_options.longest.least=2"], "choose from Forbid, longer"),
-    (["search.processor_options.longer.most=2"], "longer() got an unexpected keyword argument 'most'"),
-    (["search.processors=[processor.py:breaks]", "search.processor_options={}"],
-     "processor.py:30: search.processors: breaks fails: IndexError"),
-    (["search.processors=[processor.py:wrong]", "search.processor_options={}"], "for logits of shape (")])
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["search.compile=true"], "search.compile true has no effect with search.processors"),
+        (["strategy.kind=ctc"], "has no effect with strategy.kind ctc expected: strategy.kind autoregressive"),
+        (["search.processors=[forbid]"], "got 'forbid' (text) expected: FILE.py:NAME"),
+        (["search.processors=[processor.py:No]"], "it has no function or class No"),
+        (["search.processor_options.longest.least=2"], "choose from Forbid, longer"),
+        (["search.processor_options.longer.most=2"], "longer() got an unexpected keyword argument 'most'"),
+        (
+            ["search.processors=[processor.py:breaks]", "search.processor_options={}"],
+            "processor.py:30: search.processors: breaks fails: IndexError",
+        ),
+        (["search.processors=[processor.py:wrong]", "search.processor_options={}"], "for logits of shape ("),
+    ],
+)
 def test_what_a_logit_processor_cannot_do_is_refused_by_name(overrides, said, capsys):
     assert call("run", "e.yaml", *FORBID, *overrides, "--output", "run") == 2
     assert said in " ".join(capsys.readouterr().err.split())

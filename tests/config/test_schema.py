@@ -28,26 +28,46 @@ def test_every_preset_names_the_schema_and_keeps_it(validator, path):
     assert [error.message for error in validator.iter_errors(json.loads(json.dumps(parse(path))))] == []
 
 
-@pytest.mark.parametrize("text", [
-    "task: parsin", "task: parsing\nbackbon: {width: 64}", "task: parsing\nbackbone: {widht: 64}",
-    "task: parsing\nbackbone: {width: wide}", "task: parsing\nbackbone: {norm: batch}",
-    "task: parsing\nstrategy: {kind: ctcc}", "task: parsing\nstrategy: {kind: ctc, label_smoothing: 0.1}",
-    "task: multitask\ntasks: {a: {task: parsin}}", "task: parsing\nseed: -1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task: parsin",
+        "task: parsing\nbackbon: {width: 64}",
+        "task: parsing\nbackbone: {widht: 64}",
+        "task: parsing\nbackbone: {width: wide}",
+        "task: parsing\nbackbone: {norm: batch}",
+        "task: parsing\nstrategy: {kind: ctcc}",
+        "task: parsing\nstrategy: {kind: ctc, label_smoothing: 0.1}",
+        "task: multitask\ntasks: {a: {task: parsin}}",
+        "task: parsing\nseed: -1",
+    ],
+)
 def test_a_mistake_is_refused(validator, text):
     assert not validator.is_valid(yaml.safe_load(text))
 
 
-@pytest.mark.parametrize("text", [
-    "task: parsing\nstrategy: {label_smoothing: 0.2}", "task: my_task.py:MyTask\nmy_task: {anything: 1}",
-    "task: multitask\ntasks: {a: {task: parsing, data: {size: 10}}}", "task: parsing\nstrategy: {kind: mask_predict}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task: parsing\nstrategy: {label_smoothing: 0.2}",
+        "task: my_task.py:MyTask\nmy_task: {anything: 1}",
+        "task: multitask\ntasks: {a: {task: parsing, data: {size: 10}}}",
+        "task: parsing\nstrategy: {kind: mask_predict}",
+    ],
+)
 def test_what_is_right_is_accepted(validator, text):
     assert [error.message for error in validator.iter_errors(yaml.safe_load(text))] == []
 
 
 def test_keys_have_their_meaning(validator):
     keys = validator.schema["$defs"]["Search"]["properties"]
-    assert keys["beam_size"] == {"default": 1, "description": "1 is greedy", "exclusiveMinimum": 0, "maximum": 10000,
-                                 "type": "integer"}
+    assert keys["beam_size"] == {
+        "default": 1,
+        "description": "1 is greedy",
+        "exclusiveMinimum": 0,
+        "maximum": 10000,
+        "type": "integer",
+    }
 
 
 def test_the_file_is_of_today(validator):

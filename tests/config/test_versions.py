@@ -46,8 +46,12 @@ def test_a_run_of_another_format_is_refused_in_a_line_and_left_as_it_is(run, cap
     yaml.write_text((run / "config.yaml").read_text())
     renumber(run / "config.yaml", number)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    for command in (["predict", str(run), "the cat sleeps"], ["evaluate", str(run)],
-                    ["compare", str(run), str(run)], ["run", str(yaml), "--output", str(run), "--resume"]):
+    for command in (
+        ["predict", str(run), "the cat sleeps"],
+        ["evaluate", str(run)],
+        ["compare", str(run), str(run)],
+        ["run", str(yaml), "--output", str(run), "--resume"],
+    ):
         assert cli.main(command) == 2
         shown = capsys.readouterr().err
         assert said in shown and "config.yaml" in shown and "Traceback" not in shown
@@ -86,18 +90,24 @@ def test_a_key_that_an_old_run_lacks_has_its_default(run):
 
 def test_keys_of_older_formats_are_renamed_or_left_out(monkeypatch):
     monkeypatch.setattr(run_format, "FORMAT", 3)
-    monkeypatch.setattr(run_format, "RENAMED", (
-        (1, "training.rate", "training.learning_rate"), (2, "beam", "search.beam_size"), (2, "parsing.gone", "")))
+    monkeypatch.setattr(
+        run_format,
+        "RENAMED",
+        ((1, "training.rate", "training.learning_rate"), (2, "beam", "search.beam_size"), (2, "parsing.gone", "")),
+    )
     part = {"task": "parsing", "training": {"rate": 0.5}, "beam": 4, "parsing": {"gone": 1, "guide": False}}
-    first, second = (config_file.from_mapping({"format": number, **given}) for number, given in
-                     ((1, part), (2, {**part, "training": {"learning_rate": 0.25}})))
+    first, second = (
+        config_file.from_mapping({"format": number, **given})
+        for number, given in ((1, part), (2, {**part, "training": {"learning_rate": 0.25}}))
+    )
     assert (first.training.learning_rate, second.training.learning_rate) == (0.5, 0.25)
     assert first.search.beam_size == second.search.beam_size == 4 and not first.parsing.guide
     for number, key in ((2, "training.rate"), (3, "beam")):
         with pytest.raises(s2s.ConfigError, match=f"{key}: unknown key"):
             config_file.from_mapping({"format": number, **part})
-    joint = config_file.from_mapping({"format": 2, "task": "multitask", "tasks": {
-        "a": {"task": "parsing", "beam": 4}, "b": {"task": "multilabel"}}})
+    joint = config_file.from_mapping(
+        {"format": 2, "task": "multitask", "tasks": {"a": {"task": "parsing", "beam": 4}, "b": {"task": "multilabel"}}}
+    )
     assert joint.tasks["a"].search.beam_size == 4
 
 

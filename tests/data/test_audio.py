@@ -42,8 +42,16 @@ def as_file(samples: np.ndarray, rate: int = RATE, **options) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("options", [{"format": "WAV"}, {"format": "FLAC"}, {"format": "OGG"}, {"format": "MP3"},
-                                     {"format": "NIST", "subtype": "PCM_16"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "WAV"},
+        {"format": "FLAC"},
+        {"format": "OGG"},
+        {"format": "MP3"},
+        {"format": "NIST", "subtype": "PCM_16"},
+    ],
+)
 def test_formats_are_read_and_channels_averaged(options):
     stereo = np.stack((tone(), np.zeros_like(tone())), axis=1)
     samples, rate = Recording("a", as_file(stereo, **options)).samples()
@@ -72,8 +80,28 @@ def test_a_sine_of_any_rate_keeps_its_frequency_and_loudness(rate):
 
 
 def test_every_rate_has_a_small_filter_and_those_in_use_are_met():
-    exact = (6_000, 8_000, 11_025, 12_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 88_200, 96_000, 176_400,
-             192_000, 352_800, 384_000, 7_200, 8_800, 14_400, 17_600)  # the last four: 8 and 16 kHz at other speeds
+    exact = (
+        6_000,
+        8_000,
+        11_025,
+        12_000,
+        22_050,
+        24_000,
+        32_000,
+        37_800,
+        44_100,
+        48_000,
+        88_200,
+        96_000,
+        176_400,
+        192_000,
+        352_800,
+        384_000,
+        7_200,
+        8_800,
+        14_400,
+        17_600,
+    )  # the last four: 8 and 16 kHz at other speeds
     assert all(small_ratio(rate) == Fraction(rate, RATE) for rate in exact)
     for rate in range(*RATES, 37):
         ratio = small_ratio(rate)
@@ -114,7 +142,7 @@ def test_samples_that_are_no_numbers_are_refused(tmp_path):
 def test_damaged_features_are_computed_again(tmp_path):
     sound, features = Recording("a.wav", as_file(tone(), format="WAV")), Features(8, folder=str(tmp_path))
     whole = np.asarray(features.of([sound])[0])
-    file, = tmp_path.rglob("*.safetensors")
+    (file,) = tmp_path.rglob("*.safetensors")
     for content in (b"", b"x" * 200, file.read_bytes()[:-9]):
         file.write_bytes(content)
         assert np.array_equal(np.asarray(features.of([sound])[0]), whole)
@@ -132,6 +160,7 @@ def test_many_threads_read_kept_features_while_python_collects_garbage(tmp_path)
     def pause(phase: str, _: dict) -> None:
         if phase == "start":
             time.sleep(1e-5)  # another thread goes on, wherever this one is
+
     before = gc.get_threshold()
     gc.callbacks.append(pause)
     gc.set_threshold(7)
@@ -145,6 +174,7 @@ def test_many_threads_read_kept_features_while_python_collects_garbage(tmp_path)
 def test_a_folder_that_cannot_be_written_ends_in_one_line(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(audio, "save", full)
     with pytest.raises(RunError, match="No space left"):
         Features(8, folder=str(tmp_path)).of([Recording("a.wav", as_file(tone(), format="WAV"))])
@@ -206,8 +236,10 @@ def test_what_has_no_level_is_left_as_it_is(samples):
 
 
 def test_leveled_features_do_not_know_how_loud_a_sound_was_and_are_kept_apart(tmp_path):
-    loud, quiet = (Recording(name, as_file(share * tone(), format="WAV", subtype="FLOAT"))
-                   for name, share in (("loud", 1.0), ("quiet", 0.01)))
+    loud, quiet = (
+        Recording(name, as_file(share * tone(), format="WAV", subtype="FLOAT"))
+        for name, share in (("loud", 1.0), ("quiet", 0.01))
+    )
     as_is, level = (Features(8, level=level, folder=str(tmp_path)) for level in (False, True))
     first, second = map(np.asarray, as_is.of([loud, quiet]))
     assert np.abs(first - second).max() > 5.0
@@ -225,23 +257,39 @@ def test_a_broken_file_is_named(content, tmp_path):
 def test_missing_and_empty_files_are_named(tmp_path):
     (tmp_path / "empty.wav").write_bytes(as_file(np.zeros(0, dtype=np.float32), format="WAV"))
     missing, empty = Features(8, folder=str(tmp_path / "cache")).of(
-        [Recording(str(tmp_path / "none.wav")), Recording(str(tmp_path / "empty.wav"))])
+        [Recording(str(tmp_path / "none.wav")), Recording(str(tmp_path / "empty.wav"))]
+    )
     assert "no such file" in str(missing) and "empty" in empty.got
     assert "cannot be read" in Features(8, folder=str(tmp_path / "cache")).of([Recording("a\0b.wav")])[0].got
 
 
 # -- whether a sound is whole and can be heard ------------------------------------------------------------------------
 
+
 def level_of(content: bytes, folder):
-    found, = Features(8, folder=str(folder)).of([Recording("a", content)])
+    (found,) = Features(8, folder=str(folder)).of([Recording("a", content)])
     return found if isinstance(found, DataError) else found.level
 
 
-@pytest.mark.parametrize("options", [
-    {"format": "WAV"}, {"format": "WAV", "subtype": "FLOAT"}, {"format": "WAV", "subtype": "IMA_ADPCM"},
-    {"format": "WAVEX", "subtype": "PCM_24"}, {"format": "RF64"}, {"format": "W64"}, {"format": "AIFF"},
-    {"format": "AU"}, {"format": "CAF"}, {"format": "NIST", "subtype": "PCM_16"}, {"format": "MP3"},
-    {"format": "OGG"}, {"format": "FLAC"}], ids=lambda one: "-".join(one.values()))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "WAV"},
+        {"format": "WAV", "subtype": "FLOAT"},
+        {"format": "WAV", "subtype": "IMA_ADPCM"},
+        {"format": "WAVEX", "subtype": "PCM_24"},
+        {"format": "RF64"},
+        {"format": "W64"},
+        {"format": "AIFF"},
+        {"format": "AU"},
+        {"format": "CAF"},
+        {"format": "NIST", "subtype": "PCM_16"},
+        {"format": "MP3"},
+        {"format": "OGG"},
+        {"format": "FLAC"},
+    ],
+    ids=lambda one: "-".join(one.values()),
+)
 def test_cut_recordings_are_refused_and_whole_ones_read(options):
     content = as_file(tone(1.0), **options)
     assert len(Recording("a", content).samples()[0]) >= RATE
@@ -280,11 +328,17 @@ def test_samples_of_any_depth_have_one_scale(subtype):
     np.testing.assert_allclose(found, tone(), atol=0.02 if "LAW" in subtype else 2 / 256)
 
 
-@pytest.mark.parametrize(("samples", "got"), [
-    (0 * tone(), "the recording is silent"), (np.arange(8000) % 2 / 2**15, "the recording is silent"),
-    (0 * tone() + 0.25, "all samples are 0.25"), (tone() * 2**15, "too large: up to 1.638e+04"),
-    (np.where(np.arange(8000) == 9, np.nan, tone()), "not finite"),
-    (np.stack([tone(), np.where(np.arange(8000) == 9, -np.inf, tone())], 1), "not finite")])
+@pytest.mark.parametrize(
+    ("samples", "got"),
+    [
+        (0 * tone(), "the recording is silent"),
+        (np.arange(8000) % 2 / 2**15, "the recording is silent"),
+        (0 * tone() + 0.25, "all samples are 0.25"),
+        (tone() * 2**15, "too large: up to 1.638e+04"),
+        (np.where(np.arange(8000) == 9, np.nan, tone()), "not finite"),
+        (np.stack([tone(), np.where(np.arange(8000) == 9, -np.inf, tone())], 1), "not finite"),
+    ],
+)
 def test_a_sound_that_teaches_nothing_is_refused_at_any_rate(samples, got, tmp_path, recwarn):
     for rate in (RATE, 8_000, 44_100):  # a filter makes edges of a constant
         error = level_of(as_file(samples, rate, format="WAV", subtype="FLOAT"), tmp_path)
@@ -294,8 +348,9 @@ def test_a_sound_that_teaches_nothing_is_refused_at_any_rate(samples, got, tmp_p
 @pytest.mark.parametrize("other", [-1.0, -0.9, -1.1])
 def test_of_channels_that_cancel_each_other_the_loudest_is_read(other, tmp_path):
     content = as_file(np.stack([tone(), other * tone()], 1), format="WAV", subtype="FLOAT")
-    np.testing.assert_array_equal(Recording("a", content).samples()[0],
-                                  tone() if other > -1.05 else np.float32(other) * tone())
+    np.testing.assert_array_equal(
+        Recording("a", content).samples()[0], tone() if other > -1.05 else np.float32(other) * tone()
+    )
     assert level_of(content, tmp_path).remarks == ["channels that cancel each other, of which the loudest is read,"]
 
 
@@ -306,11 +361,18 @@ def test_unlike_channels_are_averaged():
         np.testing.assert_allclose(Recording("a", content).samples()[0], noise.mean(1), atol=1e-6)
 
 
-@pytest.mark.parametrize(("samples", "remark"), [
-    (tone(), ""), (np.clip(9 * tone(), -1, 1), "clipping"), (3 * tone(), "samples beyond -1 to 1"),
-    (1e-3 * tone(), "a level below -60 dB"), (tone() / 9 + 0.1, "a DC offset"),
-    (tone() * (np.arange(8000) < 200), "hardly any sound, but silence,"),
-    (np.stack([tone(), 0 * tone()], 1), "a silent channel")])
+@pytest.mark.parametrize(
+    ("samples", "remark"),
+    [
+        (tone(), ""),
+        (np.clip(9 * tone(), -1, 1), "clipping"),
+        (3 * tone(), "samples beyond -1 to 1"),
+        (1e-3 * tone(), "a level below -60 dB"),
+        (tone() / 9 + 0.1, "a DC offset"),
+        (tone() * (np.arange(8000) < 200), "hardly any sound, but silence,"),
+        (np.stack([tone(), 0 * tone()], 1), "a silent channel"),
+    ],
+)
 def test_what_stands_out_in_a_sound_is_remarked_on_and_kept_with_its_features(samples, remark, tmp_path):
     content = as_file(samples, format="WAV", subtype="FLOAT")
     for _ in range(2):

@@ -13,8 +13,14 @@ from seq2seq_suite.data.drawn import Drawn
 
 def make_items(count: int = 200, *, longest: int = 60) -> list[Encoded]:
     random = np.random.default_rng(1)
-    return [Encoded(random.integers(4, 9, random.integers(1, longest)),
-                    random.integers(4, 9, random.integers(1, longest)), index=index) for index in range(count)]
+    return [
+        Encoded(
+            random.integers(4, 9, random.integers(1, longest)),
+            random.integers(4, 9, random.integers(1, longest)),
+            index=index,
+        )
+        for index in range(count)
+    ]
 
 
 def order_by_sorting(batches: Bucketed, epoch: int) -> list[list[int]]:
@@ -34,8 +40,9 @@ def order_by_sorting(batches: Bucketed, epoch: int) -> list[list[int]]:
     return [found[index].tolist() for index in random.permutation(len(found))]
 
 
-def make_batches(items: list[Encoded], *, seed: int = 1, round_lengths: bool = False, batch_tokens: int = 256
-                 ) -> Bucketed:
+def make_batches(
+    items: list[Encoded], *, seed: int = 1, round_lengths: bool = False, batch_tokens: int = 256
+) -> Bucketed:
     return Bucketed(items, "test", batch_tokens=batch_tokens, seed=seed, round_lengths=round_lengths)
 
 
@@ -109,8 +116,9 @@ def test_no_batch_had_room_for_the_first_example_of_the_next(round_lengths):
     items = make_items(1000)
     widths = [max(len(item.target), len(item.source)) for item in items]
     widths = [on_grid(width) for width in widths] if round_lengths else widths
-    batches = [sorted(widths[index] for index in batch)
-               for batch in make_batches(items, round_lengths=round_lengths).epoch(0)]
+    batches = [
+        sorted(widths[index] for index in batch) for batch in make_batches(items, round_lengths=round_lengths).epoch(0)
+    ]
     for batch, following in pairwise(sorted(batches, key=lambda batch: (batch[0], batch[-1], -len(batch)))):
         assert batch[-1] <= following[0]
         assert (len(batch) + 1) * following[0] > 256 >= len(batch) * batch[-1]
@@ -118,9 +126,13 @@ def test_no_batch_had_room_for_the_first_example_of_the_next(round_lengths):
 
 def test_few_shapes_recur():
     items = make_items(2000)
-    exact, coarse = ({tuple(batch.source.shape) + tuple(batch.target.shape) for _, _, batch
-                      in islice(batches.batches(0), len(batches.epoch(0)))}
-                     for batches in (make_batches(items), make_batches(items, round_lengths=True)))
+    exact, coarse = (
+        {
+            tuple(batch.source.shape) + tuple(batch.target.shape)
+            for _, _, batch in islice(batches.batches(0), len(batches.epoch(0)))
+        }
+        for batches in (make_batches(items), make_batches(items, round_lengths=True))
+    )
     assert len(coarse) < 0.6 * len(exact)
     assert all(length == on_grid(length) for _, source, _, target in coarse for length in (source, target))
 
@@ -139,12 +151,28 @@ def test_resuming_from_a_position_gives_the_same_batches(round_lengths):
 
 
 def test_collating_pads_each_field_with_its_own_filler():
-    short = Encoded(np.array([[5, 6]]), np.array([7, 2]), 8, auxiliary={
-        "tags": np.array([1]), "focus": np.array([[0], [1]]), "context": np.array([[3, 0], [4, 3]]),
-        "ctc": np.array([7])})
-    long = Encoded(np.array([[5, 6, 7], [8, 0, 0]]), np.array([7, 8, 2]), 9, auxiliary={
-        "tags": np.array([1, -1]), "focus": np.array([[0], [1], [1]]), "context": np.array([[3, 0], [4, 3], [4, 4]]),
-        "ctc": np.array([7, 8, 9, 7])})
+    short = Encoded(
+        np.array([[5, 6]]),
+        np.array([7, 2]),
+        8,
+        auxiliary={
+            "tags": np.array([1]),
+            "focus": np.array([[0], [1]]),
+            "context": np.array([[3, 0], [4, 3]]),
+            "ctc": np.array([7]),
+        },
+    )
+    long = Encoded(
+        np.array([[5, 6, 7], [8, 0, 0]]),
+        np.array([7, 8, 2]),
+        9,
+        auxiliary={
+            "tags": np.array([1, -1]),
+            "focus": np.array([[0], [1], [1]]),
+            "context": np.array([[3, 0], [4, 3], [4, 4]]),
+            "ctc": np.array([7, 8, 9, 7]),
+        },
+    )
     batch = collate([short, long], "test")
     assert batch.source.tolist() == [[[5, 6, 0], [0, 0, 0]], [[5, 6, 7], [8, 0, 0]]]
     assert batch.source_mask.tolist() == [[True, False], [True, True]]
@@ -180,11 +208,17 @@ def test_examples_that_are_drawn_give_the_batches_of_those_that_lie_ready_and_on
         def make(index: int) -> Encoded:
             made.append((epoch, index))
             return epochs[epoch][index]
-        return Drawn(make, source_lengths=[len(item.source) for item in epochs[epoch]],
-                     target_lengths=[len(item.target) for item in epochs[epoch]])
 
-    ready, drawn = (Bucketed(epochs[0], "test", batch_tokens=64, seed=1, encode_epoch=encode_epoch)
-                    for encode_epoch in (epochs.__getitem__, draw))
+        return Drawn(
+            make,
+            source_lengths=[len(item.source) for item in epochs[epoch]],
+            target_lengths=[len(item.target) for item in epochs[epoch]],
+        )
+
+    ready, drawn = (
+        Bucketed(epochs[0], "test", batch_tokens=64, seed=1, encode_epoch=encode_epoch)
+        for encode_epoch in (epochs.__getitem__, draw)
+    )
     number = sum(len(ready._read(epoch).epoch(epoch)) for epoch in range(2)) + 3
     assert drawn.place_of(number) == ready.place_of(number) == (2, 3)
     assert not made, "to find a place draws nothing"

@@ -37,17 +37,27 @@ def numbered(width, form, tag):
 
 
 ALIKE = {
-    "blanks": PLAIN, "tabs": PLAIN.replace(" ", "\t"), "CRLF": PLAIN.replace("\n", "\r\n"), "BOM": "\ufeff" + PLAIN,
-    "no last line feed": PLAIN.rstrip("\n"), "several blank lines": "\n \n" + PLAIN.replace("\n\n", "\n\t\n\n"),
-    "columns between": changed("{} NN _ {}".format), "wide blanks": changed("{}   {}".format),
-    "tab at the ends": changed("{}\t{}\t".format), "blank at the ends": changed("{} {} ".format),
-    "DOCSTART": "-DOCSTART- O\n\n" + PLAIN, "DOCSTART within": PLAIN.replace("\n\nGo", "\n-DOCSTART- -X- O O\nGo"),
-    "comment": PLAIN.replace("Go", "# id = 7\nGo"), "comments of an id": "# 1\n" + PLAIN.replace("Go", "# 2\nGo"),
-    "comment on top": "# a comment of several words\n" + PLAIN, "comment alone": "# by hand, see below\n\n" + PLAIN,
+    "blanks": PLAIN,
+    "tabs": PLAIN.replace(" ", "\t"),
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "BOM": "\ufeff" + PLAIN,
+    "no last line feed": PLAIN.rstrip("\n"),
+    "several blank lines": "\n \n" + PLAIN.replace("\n\n", "\n\t\n\n"),
+    "columns between": changed("{} NN _ {}".format),
+    "wide blanks": changed("{}   {}".format),
+    "tab at the ends": changed("{}\t{}\t".format),
+    "blank at the ends": changed("{} {} ".format),
+    "DOCSTART": "-DOCSTART- O\n\n" + PLAIN,
+    "DOCSTART within": PLAIN.replace("\n\nGo", "\n-DOCSTART- -X- O O\nGo"),
+    "comment": PLAIN.replace("Go", "# id = 7\nGo"),
+    "comments of an id": "# 1\n" + PLAIN.replace("Go", "# 2\nGo"),
+    "comment on top": "# a comment of several words\n" + PLAIN,
+    "comment alone": "# by hand, see below\n\n" + PLAIN,
     "comment with a tab": "# id 1f2e\tdomain=en\n" + PLAIN.replace(" ", "\t"),
     "comment with as many blanks": "# id 1f2e\tdomain=en\n" + changed("{} _ _ {}".format),
     "text of a sentence": "# text = O\n" + changed("{} _ _ {}".format),
-    "document": "#begin document (a); part 000\n" + PLAIN + "#end document\n", "numbered": numbered(4, 1, 3),
+    "document": "#begin document (a); part 000\n" + PLAIN + "#end document\n",
+    "numbered": numbered(4, 1, 3),
     "numbered, with a source": "#\thttp://a.b [1]\n" + numbered(4, 1, 3),
 }
 
@@ -58,13 +68,19 @@ def test_layouts_read_as_the_plain_file(tmp_path, name, layout):
     assert sentences(tmp_path, ALIKE[layout], name) == SENTENCES
 
 
-@pytest.mark.parametrize(("text", "tags", "name"), [
-    (numbered(10, 1, 3), "upos", "a.conll"), (numbered(10, 1, 4), "xpos", "a.conll"),
-    (numbered(10, 1, 4).replace("\t", "  "), "xpos", "a.conll"), (numbered(14, 1, 4), "xpos", "a.conll"),
-    ("# global.columns = ID FORM PARSEME:NE\n" + numbered(3, 1, 2), "ne", "a.conllu"),
-    ("# sent_id = 1\n" + numbered(10, 1, 3).replace("2\tsaw", "2-3\tsawRome\n1.1\t_\n2\tsaw"), "upos", "a.conllu"),
-    (numbered(10, 1, 3).replace("2\tsaw", "1.1\t_\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsaw"), "upos", "a.conll"),
-    (changed("{} NN _ {}".format), "4", "a.conll")])
+@pytest.mark.parametrize(
+    ("text", "tags", "name"),
+    [
+        (numbered(10, 1, 3), "upos", "a.conll"),
+        (numbered(10, 1, 4), "xpos", "a.conll"),
+        (numbered(10, 1, 4).replace("\t", "  "), "xpos", "a.conll"),
+        (numbered(14, 1, 4), "xpos", "a.conll"),
+        ("# global.columns = ID FORM PARSEME:NE\n" + numbered(3, 1, 2), "ne", "a.conllu"),
+        ("# sent_id = 1\n" + numbered(10, 1, 3).replace("2\tsaw", "2-3\tsawRome\n1.1\t_\n2\tsaw"), "upos", "a.conllu"),
+        (numbered(10, 1, 3).replace("2\tsaw", "1.1\t_\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsaw"), "upos", "a.conll"),
+        (changed("{} NN _ {}".format), "4", "a.conll"),
+    ],
+)
 def test_the_columns_of_dependency_trees_are_recognised_by_their_numbers(tmp_path, text, tags, name):
     assert sentences(tmp_path, text, name, tags) == SENTENCES
 
@@ -72,11 +88,16 @@ def test_the_columns_of_dependency_trees_are_recognised_by_their_numbers(tmp_pat
 def test_ontonotes_has_words_tags_and_names(tmp_path):
     cells = "bn/a/1 0 {} {} {} (S* - - - Bob {} *{} -"
     names = [("Ann", "NNP", "(PERSON*"), ("Lee", "NNP", "*)"), ("saw", "VBD", "*"), ("Rome", "NNP", "(GPE)")]
-    text = "".join(cells.format(number, word, tag, name, " *" * (number > 9)) + "\n"
-                   for number, (word, tag, name) in enumerate(names))
-    found, = read(tmp_path, f"#begin document (bn/a/1); part 000\n{text}\n#end document\n")
-    assert found.fields == {"words": ["Ann", "Lee", "saw", "Rome"], "xpos": ["NNP", "NNP", "VBD", "NNP"],
-                            "ner": ["B-PERSON", "I-PERSON", "O", "B-GPE"]}
+    text = "".join(
+        cells.format(number, word, tag, name, " *" * (number > 9)) + "\n"
+        for number, (word, tag, name) in enumerate(names)
+    )
+    (found,) = read(tmp_path, f"#begin document (bn/a/1); part 000\n{text}\n#end document\n")
+    assert found.fields == {
+        "words": ["Ann", "Lee", "saw", "Rome"],
+        "xpos": ["NNP", "NNP", "VBD", "NNP"],
+        "ner": ["B-PERSON", "I-PERSON", "O", "B-GPE"],
+    }
 
 
 def test_a_file_of_comments_alone_has_no_words(tmp_path):
@@ -95,15 +116,23 @@ def test_a_sentence_may_have_columns_of_its_own(tmp_path):
 def test_a_word_that_begins_with_a_hash_stays_one(tmp_path, first, separator):
     text = PLAIN + first + "\nlove O\n# O\n\n"
     assert sentences(tmp_path, text.replace(" ", separator))[-1] == (
-        [first.split()[0], "love", "#"], [first.split()[1], "O", "O"])
+        [first.split()[0], "love", "#"],
+        [first.split()[1], "O", "O"],
+    )
 
 
-@pytest.mark.parametrize(("text", "line", "got"), [
-    (PLAIN.replace("saw O", "saw"), 2, "1 column"), (PLAIN.replace("saw O", "saw it O"), 2, "3 columns"),
-    (PLAIN.replace(" ", "\t").replace("saw\tO", "saw\t"), 2, "1 column"),
-    (changed("{}\tNN\t{}".format).replace("saw", ""), 2, "empty"),
-    (PLAIN + "# X\nyes O\n", 7, "a comment, or the word"),
-    (PLAIN + "#tag\nyes O\n", 7, "1 column"), (numbered(10, 1, 3).replace("2\tsaw", "b\tsaw"), 2, "number should be")])
+@pytest.mark.parametrize(
+    ("text", "line", "got"),
+    [
+        (PLAIN.replace("saw O", "saw"), 2, "1 column"),
+        (PLAIN.replace("saw O", "saw it O"), 2, "3 columns"),
+        (PLAIN.replace(" ", "\t").replace("saw\tO", "saw\t"), 2, "1 column"),
+        (changed("{}\tNN\t{}".format).replace("saw", ""), 2, "empty"),
+        (PLAIN + "# X\nyes O\n", 7, "a comment, or the word"),
+        (PLAIN + "#tag\nyes O\n", 7, "1 column"),
+        (numbered(10, 1, 3).replace("2\tsaw", "b\tsaw"), 2, "number should be"),
+    ],
+)
 def test_what_is_no_word_with_its_tags_is_refused_by_its_line(tmp_path, text, line, got):
     with pytest.raises(DataError) as caught:
         read(tmp_path, text)

@@ -18,10 +18,13 @@ WORDS = ["der", "Hund", "sieht", "einen", "kleinen", "Mann", "und", "die", "Frau
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("pairs")
     for split, first, size in (("train", 0, 30), ("validation", 30, 6), ("test", 36, 6)):
-        texts = [" ".join(WORDS[(number * step) % len(WORDS)] for step in range(1, 4 + number % 5))
-                 for number in range(first, first + size)]
-        (path / f"{split}.jsonl").write_text("".join(json.dumps({"src": text.lower(), "tgt": text}) + "\n"
-                                                     for text in texts))
+        texts = [
+            " ".join(WORDS[(number * step) % len(WORDS)] for step in range(1, 4 + number % 5))
+            for number in range(first, first + size)
+        ]
+        (path / f"{split}.jsonl").write_text(
+            "".join(json.dumps({"src": text.lower(), "tgt": text}) + "\n" for text in texts)
+        )
     return path
 
 
@@ -34,18 +37,40 @@ def drawn(monkeypatch):
 
 
 def config(folder, *, joint=True, **training) -> Config:
-    return Config.model_validate({
-        "task": "translation", "device": "cpu", "data": {"path": str(folder)},
-        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1,
-                     "dropout": 0.1},
-        "translation": {"vocabulary_size": 60, "joint": joint},
-        "training": {"max_updates": 16, "batch_tokens": 128, "warmup_updates": 2, "precision": "float32",
-                     "ema_decay": 0.9, "schedule": "constant", "validate_every": 8, "save_every": 4, "log_every": 2,
-                     "threads": 1, **training}})
+    return Config.model_validate(
+        {
+            "task": "translation",
+            "device": "cpu",
+            "data": {"path": str(folder)},
+            "backbone": {
+                "width": 32,
+                "feed_forward_width": 64,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+                "dropout": 0.1,
+            },
+            "translation": {"vocabulary_size": 60, "joint": joint},
+            "training": {
+                "max_updates": 16,
+                "batch_tokens": 128,
+                "warmup_updates": 2,
+                "precision": "float32",
+                "ema_decay": 0.9,
+                "schedule": "constant",
+                "validate_every": 8,
+                "save_every": 4,
+                "log_every": 2,
+                "threads": 1,
+                **training,
+            },
+        }
+    )
 
 
-@pytest.mark.parametrize("options", [{}, {"joint": False, "accumulate": 2}, {"precision": "bfloat16"}],
-                         ids=["joint", "separate", "bfloat16"])
+@pytest.mark.parametrize(
+    "options", [{}, {"joint": False, "accumulate": 2}, {"precision": "bfloat16"}], ids=["joint", "separate", "bfloat16"]
+)
 def test_a_run_goes_on_as_if_never_stopped(folder, tmp_path, options):
     start(config(folder, **options), tmp_path / "whole")
     start(config(folder, **options, max_updates=7, save_every=7), tmp_path / "parts")
@@ -59,18 +84,26 @@ def test_each_epoch_is_cut_by_the_lengths_it_has(folder):
     task = open_task("translation", config(folder))
     examples = task.read("train")
     task.fit(examples)
-    bucketed = Bucketed(task.encode(examples), task.name, batch_tokens=96, seed=1,
-                        encode_epoch=lambda epoch: task.encode_epoch(examples, epoch))
+    bucketed = Bucketed(
+        task.encode(examples),
+        task.name,
+        batch_tokens=96,
+        seed=1,
+        encode_epoch=lambda epoch: task.encode_epoch(examples, epoch),
+    )
     stream, sizes, seen = bucketed.batches(0), [], {0: [], 1: []}
     while (item := next(stream))[0] < 2:
         epoch, _, batch = item
         sizes.append(batch.target.numel())
-        seen[epoch] += [(index, tuple(row[mask].tolist())) for index, row, mask
-                        in zip(batch.indices, batch.target, batch.target_mask, strict=True)]
+        seen[epoch] += [
+            (index, tuple(row[mask].tolist()))
+            for index, row, mask in zip(batch.indices, batch.target, batch.target_mask, strict=True)
+        ]
     assert max(sizes) <= 96
     for epoch in seen:
-        assert dict(seen[epoch]) == {item.index: tuple(item.target.tolist())
-                                     for item in task.encode_epoch(examples, epoch)}
+        assert dict(seen[epoch]) == {
+            item.index: tuple(item.target.tolist()) for item in task.encode_epoch(examples, epoch)
+        }
     assert dict(seen[0]) != dict(seen[1])
     # From the middle of an epoch the same batches follow.
     again = bucketed.batches(1, position=2)

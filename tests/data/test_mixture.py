@@ -11,8 +11,9 @@ from seq2seq_suite.data.mixture import shares
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=6), st.floats(1.0, 5.0), st.data())
 def test_shares_add_up_and_keep_to_their_caps(sizes, temperature, data):
-    caps, factors = (data.draw(st.lists(st.floats(least, 1.0), min_size=len(sizes), max_size=len(sizes)))
-                     for least in (0.05, 0.2))
+    caps, factors = (
+        data.draw(st.lists(st.floats(least, 1.0), min_size=len(sizes), max_size=len(sizes))) for least in (0.05, 0.2)
+    )
     found = shares(sizes, temperature=temperature, factors=factors, most=caps)
     assert sum(found) == pytest.approx(1.0)
     if sum(caps) >= 1.0:

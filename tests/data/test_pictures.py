@@ -96,10 +96,20 @@ def seen(image, kind="PNG", **options) -> np.ndarray:
     return ImageFile("a", stream.getvalue()).pixels()
 
 
-@pytest.mark.parametrize(("kind", "dtype", "white"), [
-    ("PNG", np.uint8, 255), ("PNG", np.uint16, 65_535), ("TIFF", np.uint16, 65_535), ("PPM", np.int32, 65_535),
-    ("TIFF", np.int32, 255), ("TIFF", np.int32, 65_535), ("TIFF", np.float32, 1), ("TIFF", np.float32, 255),
-    ("TIFF", np.float32, 65_535)])
+@pytest.mark.parametrize(
+    ("kind", "dtype", "white"),
+    [
+        ("PNG", np.uint8, 255),
+        ("PNG", np.uint16, 65_535),
+        ("TIFF", np.uint16, 65_535),
+        ("PPM", np.int32, 65_535),
+        ("TIFF", np.int32, 255),
+        ("TIFF", np.int32, 65_535),
+        ("TIFF", np.float32, 1),
+        ("TIFF", np.float32, 255),
+        ("TIFF", np.float32, 65_535),
+    ],
+)
 def test_grey_of_any_depth_is_the_same_in_8_bits(kind, dtype, white):
     from PIL import Image
 
@@ -141,8 +151,12 @@ def test_transparency_is_on_white(mode, kind):
 def test_a_colour_that_a_file_names_as_transparent_is_white(mode, kind):
     from PIL import Image
 
-    image = {"I;16": Image.fromarray(GREY.astype(np.uint16) * 257), "1": Image.fromarray(GREY > 127),
-             "P": Image.fromarray(GREY).quantize(4), "L": Image.fromarray(GREY)}[mode]
+    image = {
+        "I;16": Image.fromarray(GREY.astype(np.uint16) * 257),
+        "1": Image.fromarray(GREY > 127),
+        "P": Image.fromarray(GREY).quantize(4),
+        "L": Image.fromarray(GREY),
+    }[mode]
     if kind == "GIF" and mode in ("I;16", "1"):
         return
     key = 0 if mode == "I;16" else int(np.asarray(image)[0, 0])
@@ -157,8 +171,16 @@ def test_pictures_are_turned_as_their_tag_says(orientation):
 
     upright = np.repeat(GREY[..., None], 3, 2)
     # What the camera stored: the inverse of what a viewer does, from the definition of TIFF 6.0, section 8.
-    stored = {1: upright, 2: upright[:, ::-1], 3: upright[::-1, ::-1], 4: upright[::-1], 5: upright.swapaxes(0, 1),
-              6: np.rot90(upright), 7: np.rot90(upright, 2).swapaxes(0, 1), 8: np.rot90(upright, -1)}[orientation]
+    stored = {
+        1: upright,
+        2: upright[:, ::-1],
+        3: upright[::-1, ::-1],
+        4: upright[::-1],
+        5: upright.swapaxes(0, 1),
+        6: np.rot90(upright),
+        7: np.rot90(upright, 2).swapaxes(0, 1),
+        8: np.rot90(upright, -1),
+    }[orientation]
     tags = Image.Exif()
     tags[0x0112] = orientation
     assert np.array_equal(seen(Image.fromarray(np.ascontiguousarray(stored)), exif=tags), upright)
@@ -224,8 +246,10 @@ def test_embedded_pictures_are_seeded_and_their_boxes_hold_ink():
             assert 0 <= x1 < x2 <= SIDE and 0 <= y1 < y2 <= SIDE
             inside = pixels[y1:y2, x1:x2]
             assert (np.abs(inside - np.array(drawn.ground)).sum(-1) > 150).mean() > 0.15
-    scans = {split: {thing.scan for drawn in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
-             for split in SIZES}
+    scans = {
+        split: {thing.scan for drawn in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
+        for split in SIZES
+    }
     assert not scans["train"] & scans["test"] and not scans["validation"] & scans["test"]
 
 

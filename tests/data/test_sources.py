@@ -90,11 +90,14 @@ def test_trees_without_indents_are_whole(tmp_path):
 def test_parquet_goes_through_datasets_offline(tmp_path, monkeypatch, datasets):
     import pyarrow
     import pyarrow.parquet
+
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     file = tmp_path / "train-00000-of-00001.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"], "labels": [["x"], []]}), file)
-    assert rows(tmp_path) == [Row({"text": "a", "labels": ["x"]}, str(file), 1),
-                              Row({"text": "b", "labels": []}, str(file), 2)]
+    assert rows(tmp_path) == [
+        Row({"text": "a", "labels": ["x"]}, str(file), 1),
+        Row({"text": "b", "labels": []}, str(file), 2),
+    ]
 
 
 @pytest.mark.parametrize("content", ['[{"text": "a"}, {"text": "b"}]', '{"text": "a"}\n{"text": "b"}\n'])
@@ -124,9 +127,11 @@ def test_the_hub_is_asked_for_subset_and_split_expression(monkeypatch, datasets)
     def load(path, **options):
         asked.append((path, options))
         return datasets.Dataset.from_dict({"text": ["a"]})
+
     monkeypatch.setattr(datasets, "load_dataset", load)
-    assert rows("owner/some-set", splits={"train": "train[:90%]"}, subset="en") == \
-        [Row({"text": "a"}, "owner/some-set", 1)]
+    assert rows("owner/some-set", splits={"train": "train[:90%]"}, subset="en") == [
+        Row({"text": "a"}, "owner/some-set", 1)
+    ]
     assert asked == [("owner/some-set", {"name": "en", "data_files": None, "split": "train[:90%]"})]
 
 
@@ -139,8 +144,9 @@ def test_reading_text_does_not_import_datasets(tmp_path, monkeypatch):
 # Names of splits
 
 
-@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "train-00000-of-00002.txt", "train/any.txt",
-                                  "train/deep/any.txt"])
+@pytest.mark.parametrize(
+    "name", ["train.txt", "train.txt.gz", "train-00000-of-00002.txt", "train/any.txt", "train/deep/any.txt"]
+)
 def test_a_split_is_found_by_file_or_subfolder(tmp_path, name):
     write(tmp_path / name, "a")
     for other in ("test.txt", "training.txt", "other/train.txt", ".hidden/train.txt", "train/.hidden.txt"):
@@ -162,14 +168,17 @@ def test_the_given_name_goes_before_its_alternates(tmp_path):
     assert texts(rows(tmp_path, "validation", splits={"validation": "dev"})) == ["b"]
 
 
-@pytest.mark.parametrize(("pattern", "expected"), [
-    ("wsj_0[2-9]*,wsj_1*", ["(A 02)", "(A 03)", "(A 10)"]),
-    ("0[23]", ["(A 02)", "(A 03)"]),
-    ("02, 10/", ["(A 02)", "(A 10)"]),
-    ("0?/wsj_0[03]*", ["(A 00)", "(A 03)"]),
-    ("10/wsj_1001", ["(A 10)"]),
-    ("*", ["(A 00)", "(A 02)", "(A 03)", "(A 10)"]),
-])
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("wsj_0[2-9]*,wsj_1*", ["(A 02)", "(A 03)", "(A 10)"]),
+        ("0[23]", ["(A 02)", "(A 03)"]),
+        ("02, 10/", ["(A 02)", "(A 10)"]),
+        ("0?/wsj_0[03]*", ["(A 00)", "(A 03)"]),
+        ("10/wsj_1001", ["(A 10)"]),
+        ("*", ["(A 00)", "(A 02)", "(A 03)", "(A 10)"]),
+    ],
+)
 def test_a_treebank_is_split_by_ranges_of_files_and_folders(tmp_path, pattern, expected):
     for section in ("00", "02", "03", "10"):
         write(tmp_path / section / f"wsj_{section}01.mrg", f"(A {section})\n")
@@ -256,8 +265,10 @@ def test_a_split_in_several_formats_is_refused(tmp_path, other):
     assert texts(rows(tmp_path, splits={"train": other})) in (["a"], ['{"text": "a"}'])
 
 
-@pytest.mark.parametrize(("name", "content"), [("train.txt", "\n \n"), ("train.jsonl", ""), ("train.csv", "a,b\n"),
-                                               ("train.csv", ""), ("train.mrg", "")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("train.txt", "\n \n"), ("train.jsonl", ""), ("train.csv", "a,b\n"), ("train.csv", ""), ("train.mrg", "")],
+)
 def test_an_empty_split_is_refused(tmp_path, name, content):
     file = write(tmp_path / name, content)
     found = error(tmp_path)
@@ -305,7 +316,7 @@ def test_a_broken_row_is_reported_and_does_not_end_the_reading(tmp_path, name, c
     bad = BadRows(1)
     first, *_, last = (next(iter(row.fields.values())) for row in read_rows(file, "train", splits={}, bad=bad))
     assert str(first) in ("1", "(A 1)") and str(last) in ("3", "(A 3)")
-    report, = bad.report()
+    (report,) = bad.report()
     assert report.startswith(f"{file}:{line}: ") and got in report
 
     found = error(file)  # without a limit the first one is refused
@@ -314,19 +325,23 @@ def test_a_broken_row_is_reported_and_does_not_end_the_reading(tmp_path, name, c
     assert "raise data.max_bad_rows" in found.remedy
 
 
-@pytest.mark.parametrize(("name", "content", "line", "got", "remedy"), [
-    ("a.csv", b"a,a\n1,1\n", 1, "does not name the columns", "line of column names"),
-    ("a.csv", b"\n1,1\n", 1, "does not name the columns", "line of column names"),
-    ("a.csv", b'"a"x,b\n1,1\n', 1, "does not name the columns", "line of column names"),
-    ("a.csv", b"a,\xe9\n1,1\n", 1, "does not name the columns", "line of column names"),
-    ("a.csv", b'a,b\n1,1\n2,"2\n3,3\n', 3, "unexpected end of data", "correct the row"),
-    ("a.mrg", b"(S\n(A 1)\n(A 2)))\n(A 3)\n", 1, "cut short", "complete the tree"),
-    ("a.mrg", b"(A 1)\n(A \xe9)\n(A 3\n", 2, "not UTF-8", "convert the file to UTF-8"),
-    ("a.json", b'[{"a": 1}\n', 0, "cannot be loaded with Hugging Face datasets", "convert it to .jsonl"),
-    ("a.parquet", b"no parquet", 0, "cannot be loaded with Hugging Face datasets", "convert it to .jsonl"),
-])
-def test_what_hides_the_rows_behind_it_is_refused_whatever_the_limit(tmp_path, name, content, line, got, remedy,
-                                                                     datasets):
+@pytest.mark.parametrize(
+    ("name", "content", "line", "got", "remedy"),
+    [
+        ("a.csv", b"a,a\n1,1\n", 1, "does not name the columns", "line of column names"),
+        ("a.csv", b"\n1,1\n", 1, "does not name the columns", "line of column names"),
+        ("a.csv", b'"a"x,b\n1,1\n', 1, "does not name the columns", "line of column names"),
+        ("a.csv", b"a,\xe9\n1,1\n", 1, "does not name the columns", "line of column names"),
+        ("a.csv", b'a,b\n1,1\n2,"2\n3,3\n', 3, "unexpected end of data", "correct the row"),
+        ("a.mrg", b"(S\n(A 1)\n(A 2)))\n(A 3)\n", 1, "cut short", "complete the tree"),
+        ("a.mrg", b"(A 1)\n(A \xe9)\n(A 3\n", 2, "not UTF-8", "convert the file to UTF-8"),
+        ("a.json", b'[{"a": 1}\n', 0, "cannot be loaded with Hugging Face datasets", "convert it to .jsonl"),
+        ("a.parquet", b"no parquet", 0, "cannot be loaded with Hugging Face datasets", "convert it to .jsonl"),
+    ],
+)
+def test_what_hides_the_rows_behind_it_is_refused_whatever_the_limit(
+    tmp_path, name, content, line, got, remedy, datasets
+):
     file = write(tmp_path / name, content)
     found = error(file, bad=BadRows(100))
     assert (found.file, found.line) == (file, line)
@@ -346,6 +361,7 @@ def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path
 
     def load(path, **options):
         raise ConnectionError("Couldn't reach the Hub\nand more")
+
     monkeypatch.setattr(datasets, "load_dataset", load)
     (tmp_path / "multi30k").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -451,7 +467,7 @@ def test_embedded_texts_are_generated_once_and_cached_for_later_runs(tmp_path, m
     generated = list(miniworld.rows("tags", "test"))
     first, again = (rows("miniworld", "test", subset="tags") for _ in range(2))
     assert [row.fields for row in first] == [row.fields for row in again] == generated
-    kept, = tmp_path.rglob("rows.jsonl")
+    (kept,) = tmp_path.rglob("rows.jsonl")
     before = kept.stat().st_ino
     assert len(list(rows("miniworld", "test", subset="tags"))) == len(generated) and kept.stat().st_ino == before
     kept.write_text('{"words": ["changed"]}\n', encoding="utf-8")
@@ -463,15 +479,17 @@ def test_embedded_texts_are_generated_once_and_cached_for_later_runs(tmp_path, m
 def test_embedded_texts_are_generated_where_nothing_can_be_cached(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert next(iter(read_rows("miniworld", "test", subset="tags", splits={}))).fields \
-        == next(iter(miniworld.rows("tags", "test")))
+    assert next(iter(read_rows("miniworld", "test", subset="tags", splits={}))).fields == next(
+        iter(miniworld.rows("tags", "test"))
+    )
 
 
 # Tables as other programs write them
 
 
-@pytest.mark.parametrize("header", ["en,de", " en , de ", "\ufeffen ,de", "sep=,\nen,de", '"sep=,"\r\n en,\tde',
-                                    "\ufeffsep=,\nen,de"])
+@pytest.mark.parametrize(
+    "header", ["en,de", " en , de ", "\ufeffen ,de", "sep=,\nen,de", '"sep=,"\r\n en,\tde', "\ufeffsep=,\nen,de"]
+)
 def test_a_table_reads_as_the_plain_one_however_its_header_is_written(tmp_path, header):
     found = rows(write(tmp_path / "a.csv", f"{header}\none two,eins zwei\n"))
     assert [row.fields for row in found] == [{"en": "one two", "de": "eins zwei"}]
@@ -487,9 +505,16 @@ def test_a_column_name_that_is_there_twice_is_said(tmp_path):
     assert "'a' is there more than once" in error(write(tmp_path / "a.csv", "a,b, a\n1,2,3\n")).got
 
 
-CELLS = [["joy", "fear"], ["it's", 'say "x"', "a, b"], ["new\nline", "back\\slash"], [["a", "b"], ["c"]],
-         {"text": ["a b"], "answer_start": [3]}, [{"x": 1}, {"x": None}],
-         {"bbox": [[0, 1.5, 2, 3]], "categories": ["dog"]}, [None, "a"]]
+CELLS = [
+    ["joy", "fear"],
+    ["it's", 'say "x"', "a, b"],
+    ["new\nline", "back\\slash"],
+    [["a", "b"], ["c"]],
+    {"text": ["a b"], "answer_start": [3]},
+    [{"x": 1}, {"x": None}],
+    {"bbox": [[0, 1.5, 2, 3]], "categories": ["dog"]},
+    [None, "a"],
+]
 
 
 @pytest.mark.parametrize("how", ["python", "json", "numpy", "tuple"])
@@ -502,8 +527,12 @@ def test_printed_lists_and_objects_are_what_was_printed(tmp_path, name, value, h
         plain = isinstance(one, list) and not any(isinstance(inner, list | dict) for inner in one)
         return np.array(one, dtype=object if isinstance(one[0], str | None) else None) if plain else one
 
-    text = {"python": str, "json": json.dumps, "numpy": lambda one: str(arrays(one)),
-            "tuple": lambda one: str(tuple(one) if isinstance(one, list) else one)}[how](value)
+    text = {
+        "python": str,
+        "json": json.dumps,
+        "numpy": lambda one: str(arrays(one)),
+        "tuple": lambda one: str(tuple(one) if isinstance(one, list) else one),
+    }[how](value)
     with open(tmp_path / name, "w", newline="") as file:
         if name == "a.csv":
             csv.writer(file).writerows([["id", "cell"], ["1", text]])
@@ -514,7 +543,25 @@ def test_printed_lists_and_objects_are_what_was_printed(tmp_path, name, value, h
     assert len(bad.notes) == 1 and "'cell' is the text of" in bad.notes[0]
 
 
-@pytest.mark.parametrize("text", ["[laughs]", "[1]", "(S (NN a))", "{x}", "['Tis the season", "['a' ... 'b']", "[]",
-                                  "[[Link]]", "( 'a' )", "['a' + 'b']", "['a', b]", "[" * 5000, "null", "NA", "1e5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[laughs]",
+        "[1]",
+        "(S (NN a))",
+        "{x}",
+        "['Tis the season",
+        "['a' ... 'b']",
+        "[]",
+        "[[Link]]",
+        "( 'a' )",
+        "['a' + 'b']",
+        "['a', b]",
+        "[" * 5000,
+        "null",
+        "NA",
+        "1e5",
+    ],
+)
 def test_other_cells_stay_text(tmp_path, text):
     assert rows(write(tmp_path / "a.tsv", f"a\tb\n1\t{text}\n"))[0].fields["b"] == text

@@ -1,6 +1,5 @@
 """Subwords: there and back, the same every time, and drawn by seed alone."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +15,13 @@ from seq2seq_suite.data.subwords import (
     train_subwords,
 )
 
-TEXTS = ["Ein Hund sieht den Mann.", "Eine Frau sieht den Hund, der bellt.", "Der Mann liest ein Buch über Hunde!",
-         "我们看见一只狗。", "“Ja”, sagt sie – ½ ﬁ"] * 3
+TEXTS = [
+    "Ein Hund sieht den Mann.",
+    "Eine Frau sieht den Hund, der bellt.",
+    "Der Mann liest ein Buch über Hunde!",
+    "我们看见一只狗。",
+    "“Ja”, sagt sie – ½ ﬁ",
+] * 3
 SIZE = 120
 
 
@@ -48,7 +52,7 @@ def test_specials_have_their_ids_and_no_text_writes_them(subwords):
 
 @pytest.mark.parametrize("count", [0, 1, 250])
 def test_many_texts_have_the_ids_that_each_has(subwords, count):
-    texts = [" ".join(["the dog", "a cat", "sees"][number % 3:]) for number in range(count)]
+    texts = [" ".join(["the dog", "a cat", "sees"][number % 3 :]) for number in range(count)]
     assert subwords.encode_all(texts) == [subwords.encode(text) for text in texts]
 
 
@@ -97,7 +101,12 @@ def test_a_model_with_other_specials_is_refused(tmp_path):
     import sentencepiece
 
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS), model_prefix=str(tmp_path / "joint"), vocab_size=80, model_type="bpe",
-        hard_vocab_limit=False, minloglevel=3)
+        sentence_iterator=iter(TEXTS),
+        model_prefix=str(tmp_path / "joint"),
+        vocab_size=80,
+        model_type="bpe",
+        hard_vocab_limit=False,
+        minloglevel=3,
+    )
     with pytest.raises(DataError, match="its first pieces are not"):
         load_subwords("bpe", tmp_path, "joint")

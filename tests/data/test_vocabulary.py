@@ -116,6 +116,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
 
     def fail(*_):
         raise OSError("no space left")
+
     monkeypatch.setattr(files.os, "replace", fail)
     with pytest.raises(OSError, match="no space left"):
         Vocabulary.build("ab").save(path)
@@ -123,16 +124,38 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("content", [
-    None, "not json", "[]", "{}", '{"format": "other", "specials": [], "symbols": []}',
-    json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": ["<pad>"], "symbols": []}),
-    json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["a", 1], ["a", 2]]}),
-    json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["<pad>", 1]]}),
-    json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": ["abc"]}),
-    "", "[" * 100_000, "1" * 5_000, "\ud800",
-    *(json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [row]})
-      for row in (["a", True], ["a", "1"], ["a", 1.5], ["a", 0], ["a", float("inf")], ["a", 10**400], [1, 1], "ab", 3)),
-])
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "not json",
+        "[]",
+        "{}",
+        '{"format": "other", "specials": [], "symbols": []}',
+        json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": ["<pad>"], "symbols": []}),
+        json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["a", 1], ["a", 2]]}),
+        json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["<pad>", 1]]}),
+        json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": ["abc"]}),
+        "",
+        "[" * 100_000,
+        "1" * 5_000,
+        "\ud800",
+        *(
+            json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [row]})
+            for row in (
+                ["a", True],
+                ["a", "1"],
+                ["a", 1.5],
+                ["a", 0],
+                ["a", float("inf")],
+                ["a", 10**400],
+                [1, 1],
+                "ab",
+                3,
+            )
+        ),
+    ],
+)
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
     path = tmp_path / "symbols.json"
     if content is not None:

@@ -17,12 +17,33 @@ from seq2seq_suite.tasks.charts.words import judge_words
 from seq2seq_suite.tasks.charts.words import words_of as compared
 from seq2seq_suite.tasks.qa.passages import printed, sentences_of, symbols_of, text_of, words_of
 
-SPACED = ("हिन्दी में पढ़ना", "বাংলা ভাষা", "ప్రధానమంత్రి వచ్చారు", "தமிழ் மொழி", "ਪੰਜਾਬੀ ਵਿੱਚ", "ગુજરાતી છે", "ಕನ್ನಡ ಇದು",
-          "മലയാളം ആണ്", "සිංහල භාෂාව", "שָׁלוֹם עוֹלָם", "مُدَرِّسة جديدة", "می\u200cخواهم کتاب\u200cها", "क्\u200dष शब्द",
-          unicodedata.normalize("NFD", "naïve café ångström việt"), "soft\u00adhyphen ok", "ትግርኛ ቋንቋ",
-          "col·lecció nova")
-EMOJI = ("👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "1\ufe0f\u20e3", "❤\ufe0f",
-         "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f")
+SPACED = (
+    "हिन्दी में पढ़ना",
+    "বাংলা ভাষা",
+    "ప్రధానమంత్రి వచ్చారు",
+    "தமிழ் மொழி",
+    "ਪੰਜਾਬੀ ਵਿੱਚ",
+    "ગુજરાતી છે",
+    "ಕನ್ನಡ ಇದು",
+    "മലയാളം ആണ്",
+    "සිංහල භාෂාව",
+    "שָׁלוֹם עוֹלָם",
+    "مُدَرِّسة جديدة",
+    "می\u200cخواهم کتاب\u200cها",
+    "क्\u200dष शब्द",
+    unicodedata.normalize("NFD", "naïve café ångström việt"),
+    "soft\u00adhyphen ok",
+    "ትግርኛ ቋንቋ",
+    "col·lecció nova",
+)
+EMOJI = (
+    "👨\u200d👩\u200d👧",
+    "👍🏽",
+    "🇩🇪",
+    "1\ufe0f\u20e3",
+    "❤\ufe0f",
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+)
 UNSPACED = ("今天北京下大雨", "犬が猫を見ています", "สุนัขเห็นแมวที่นี่", "ພາສາລາວບໍ່ຍາກ", "ភាសាខ្មែរ", "မြန်မာဘာသာ", "ｶﾞｷﾞ")
 SPLITTERS = (lambda text: split_words(text, lower_case=False), words_of, lambda text: tuple(compared(text)))
 
@@ -66,12 +87,21 @@ def test_old_runs_read_words_as_they_did():
     assert old.source == ("今天北京", "cafe", "\u0301") and new.source == ("今", "天", "北", "京", "cafe\u0301")
 
 
-@pytest.mark.parametrize(("text", "wanted"), [
-    ("लड़का गया। वह आया॥ ठीक", ["लड़का गया।", "वह आया॥", "ठीक"]), ("गया।आया", ["गया।", "आया"]),
-    ("أين؟ هنا. نعم", ["أين؟", "هنا.", "نعم"]), ("وہ گیا۔ ہاں", ["وہ گیا۔", "ہاں"]),
-    ("东京。大阪！好？", ["东京。", "大阪！", "好？"]), ("한다. 간다", ["한다.", "간다"]),
-    ("Ինչ։ Այո", ["Ինչ։", "Այո"]), ("བོད། ཡིན།", ["བོད།", "ཡིན།"]), ("ሰላም። እሺ", ["ሰላም።", "እሺ"]),
-    ("He paid 3.50. U.S. law", ["He paid 3.50.", "U.S.", "law"])])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("लड़का गया। वह आया॥ ठीक", ["लड़का गया।", "वह आया॥", "ठीक"]),
+        ("गया।आया", ["गया।", "आया"]),
+        ("أين؟ هنا. نعم", ["أين؟", "هنا.", "نعم"]),
+        ("وہ گیا۔ ہاں", ["وہ گیا۔", "ہاں"]),
+        ("东京。大阪！好？", ["东京。", "大阪！", "好？"]),
+        ("한다. 간다", ["한다.", "간다"]),
+        ("Ինչ։ Այո", ["Ինչ։", "Այո"]),
+        ("བོད། ཡིན།", ["བོད།", "ཡིན།"]),
+        ("ሰላም። እሺ", ["ሰላም።", "እሺ"]),
+        ("He paid 3.50. U.S. law", ["He paid 3.50.", "U.S.", "law"]),
+    ],
+)
 def test_sentences_end_where_their_script_ends_them(text, wanted):
     assert sentences_of(text) == wanted
 

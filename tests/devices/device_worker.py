@@ -1,6 +1,6 @@
 """Carries out the cases in a process of its own: what failed, what was counted and what was found, as JSON.
 
-    PYTHONPATH=. python tests/devices/device_worker.py FOLDER
+PYTHONPATH=. python tests/devices/device_worker.py FOLDER
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def resume(folder: Path) -> dict[str, Any]:
     preset, settings = TRAINED["translation"]
     run(folder / "whole", preset, [*settings, "training.max_updates=3"])
     run(folder / "translation", preset, [*settings, "training.max_updates=3"], resume=True)
-    whole, parts = ((folder / name / "checkpoints/last/training.safetensors").read_bytes()
-                    for name in ("whole", "translation"))
+    whole, parts = (
+        (folder / name / "checkpoints/last/training.safetensors").read_bytes() for name in ("whole", "translation")
+    )
     return {"equal": whole == parts}
 
 
@@ -78,8 +79,14 @@ def search(folder: Path, runs: list[str], settings: list[str]) -> dict[str, Any]
     reasons = [str(one.message) for one in said if "CUDA graph" in str(one.message)]
     plain = [setting for setting in changed if setting != "search.compile=true"]
     theirs = searched(directories, plain, torch.device("cpu"))
-    return {"ours": ours, "theirs": theirs, "step": step and asdict(step), "waits": waits, "replays": replays,
-            "reasons": reasons}
+    return {
+        "ours": ours,
+        "theirs": theirs,
+        "step": step and asdict(step),
+        "waits": waits,
+        "replays": replays,
+        "reasons": reasons,
+    }
 
 
 def device() -> dict[str, Any]:
@@ -92,9 +99,14 @@ def device() -> dict[str, Any]:
         except MixedDevices:
             found["mixed"] = True
         for name, call in {
-                "item": lambda: float(ours.sum()), "nonzero": ours.nonzero, "mask": lambda: ours[ours > 0],
-                "list": lambda: ours[[0, 1]], "pinned": lambda: theirs.pin_memory().to(DEVICE, non_blocking=True),
-                "pageable": lambda: theirs.to(DEVICE, non_blocking=True), "view": lambda: ours.t()[1:]}.items():
+            "item": lambda: float(ours.sum()),
+            "nonzero": ours.nonzero,
+            "mask": lambda: ours[ours > 0],
+            "list": lambda: ours[[0, 1]],
+            "pinned": lambda: theirs.pin_memory().to(DEVICE, non_blocking=True),
+            "pageable": lambda: theirs.to(DEVICE, non_blocking=True),
+            "view": lambda: ours.t()[1:],
+        }.items():
             before = counts.waits.total()
             call()
             found[name] = counts.waits.total() - before

@@ -18,17 +18,26 @@ from tests.devices.device_cases import CAPTURED, LAUNCHES, NOT_CAPTURED, SEARCHE
 HERE = Path(__file__).parent
 STEPS = 8  # of search from one wait to the next
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(
-    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
-    reason="this PyTorch cannot have a device in Python alone")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+        reason="this PyTorch cannot have a device in Python alone",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """What all cases came to; their device cannot be taken back, so they have a process of their own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[1])}
-    done = subprocess.run([sys.executable, HERE / "device_worker.py", tmp_path_factory.mktemp("runs")],
-                          env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, HERE / "device_worker.py", tmp_path_factory.mktemp("runs")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -40,9 +49,20 @@ def test_training_and_its_search_never_mix_devices(found, name):
 
 def test_the_device_refuses_tensors_of_the_cpu_and_counts_what_waits(found):
     """The laws here would hold of a device that says nothing."""
-    assert found["device"] == {"error": "", "mixed": True, "item": 1, "nonzero": 1, "mask": 1, "list": 1, "pinned": 0,
-                               "pageable": 1, "view": 0, "product": "torch.bfloat16", "softmax": "torch.float32",
-                               "seconds": found["device"]["seconds"]}
+    assert found["device"] == {
+        "error": "",
+        "mixed": True,
+        "item": 1,
+        "nonzero": 1,
+        "mask": 1,
+        "list": 1,
+        "pinned": 0,
+        "pageable": 1,
+        "view": 0,
+        "product": "torch.bfloat16",
+        "softmax": "torch.float32",
+        "seconds": found["device"]["seconds"],
+    }
 
 
 def test_a_resumed_run_has_the_same_weights_to_the_bit(found):
@@ -52,8 +72,9 @@ def test_a_resumed_run_has_the_same_weights_to_the_bit(found):
 @pytest.mark.parametrize("name", SEARCHED)
 def test_searches_find_what_they_find_on_the_cpu(found, name):
     assert not found[name]["error"], found[name]["error"]
-    ours, theirs = ([hypothesis for hypotheses in found[name][side] for hypothesis in hypotheses]
-                    for side in ("ours", "theirs"))
+    ours, theirs = (
+        [hypothesis for hypotheses in found[name][side] for hypothesis in hypotheses] for side in ("ours", "theirs")
+    )
     assert [symbols for symbols, _ in ours] == [symbols for symbols, _ in theirs] and any(ours)
     assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], rel=1e-3, abs=1e-4)
 

@@ -21,23 +21,52 @@ SMALL = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("pairs")
-    rows = [{"src": " ".join(words), "tgt": " ".join(words[::-1]).upper(), "text": " ".join(words) * 2}
-            for words in itertools.permutations(WORDS[:4], 3)]
+    rows = [
+        {"src": " ".join(words), "tgt": " ".join(words[::-1]).upper(), "text": " ".join(words) * 2}
+        for words in itertools.permutations(WORDS[:4], 3)
+    ]
     for split in ("train", "validation", "test"):
         (place / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return place
 
 
-def config(folder: Path, strategy: dict | None = None, *, task: str = "translation", max_updates: int = 4,
-           learning_rate: float = 1e-3, backbone: dict | None = None, **given) -> Config:
-    own = {"translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
-           "language_model": {"subwords": "characters", "window": 40}}
-    return Config.model_validate({
-        "task": task, "device": "cpu", "data": {"path": str(folder)}, task: own[task],
-        "backbone": {**SMALL, "dropout": 0.1, **(backbone or {})}, "strategy": strategy or {"kind": "autoregressive"},
-        "training": {"max_updates": max_updates, "batch_tokens": 128, "precision": "float32", "schedule": "constant",
-                     "warmup_updates": 1, "validate_every": 2, "save_every": 2, "log_every": 1, "threads": 1,
-                     "learning_rate": learning_rate}, **given})
+def config(
+    folder: Path,
+    strategy: dict | None = None,
+    *,
+    task: str = "translation",
+    max_updates: int = 4,
+    learning_rate: float = 1e-3,
+    backbone: dict | None = None,
+    **given,
+) -> Config:
+    own = {
+        "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
+        "language_model": {"subwords": "characters", "window": 40},
+    }
+    return Config.model_validate(
+        {
+            "task": task,
+            "device": "cpu",
+            "data": {"path": str(folder)},
+            task: own[task],
+            "backbone": {**SMALL, "dropout": 0.1, **(backbone or {})},
+            "strategy": strategy or {"kind": "autoregressive"},
+            "training": {
+                "max_updates": max_updates,
+                "batch_tokens": 128,
+                "precision": "float32",
+                "schedule": "constant",
+                "warmup_updates": 1,
+                "validate_every": 2,
+                "save_every": 2,
+                "log_every": 1,
+                "threads": 1,
+                "learning_rate": learning_rate,
+            },
+            **given,
+        }
+    )
 
 
 def start(made: Config, directory: Path, *, resume: bool = False) -> dict:
@@ -45,8 +74,10 @@ def start(made: Config, directory: Path, *, resume: bool = False) -> dict:
 
 
 def rows_of(directory: Path, split: str) -> list[str]:
-    return [json.loads(line)["prediction"] for line in
-            (directory / "predictions" / f"{split}.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line)["prediction"]
+        for line in (directory / "predictions" / f"{split}.jsonl").read_text().splitlines()
+    ]
 
 
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path):
@@ -57,7 +88,9 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path):
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
     assert {name for row in metrics(tmp_path / "whole") for name in row if name.startswith("loss_")} >= {
-        "loss_cross_entropy", "loss_left_to_right"}
+        "loss_cross_entropy",
+        "loss_left_to_right",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +98,17 @@ def both(folder, tmp_path_factory) -> tuple[Path, Path]:
     """A run from left to right, and one of blocks that has learned next to nothing since."""
     place = tmp_path_factory.mktemp("runs")
     start(config(folder, max_updates=40, learning_rate=5e-3), place / "left")
-    start(config(folder, {"kind": "blocks"}, learning_rate=1e-12, init_from=str(place / "left"), init_parts=("all",),
-                 search={"order": "verified"}), place / "blocks")
+    start(
+        config(
+            folder,
+            {"kind": "blocks"},
+            learning_rate=1e-12,
+            init_from=str(place / "left"),
+            init_parts=("all",),
+            search={"order": "verified"},
+        ),
+        place / "blocks",
+    )
     return place / "left", place / "blocks"
 
 
@@ -117,19 +159,32 @@ def test_texts_are_judged_by_a_bound_and_continued(folder, tmp_path):
 
 def test_a_decoder_only_model_learns_blocks_and_its_source(folder, tmp_path):
     strategy = {"kind": "blocks", "block": 2, "language_weight": 0.5}
-    summary = start(config(folder, strategy, backbone={"encoder": "none"}, search={"order": "verified"}),
-                    tmp_path / "run")
+    summary = start(
+        config(folder, strategy, backbone={"encoder": "none"}, search={"order": "verified"}), tmp_path / "run"
+    )
     assert "bleu" in summary["splits"]["test"]
     assert any("loss_language" in row for row in metrics(tmp_path / "run"))
 
 
 def test_a_joint_run_has_a_task_of_blocks(folder, tmp_path):
     part = {"task": "translation", "data": {"path": str(folder)}}
-    joint = Config.model_validate({
-        "task": "multitask", "device": "cpu", "backbone": {**SMALL, "source_tag": True}, "tasks": {
-            "left": part, "blocks": {**part, "strategy": {"kind": "blocks"}, "search": {"order": "any"}}},
-        "training": {"max_updates": 4, "validate_every": 2, "save_every": 2, "log_every": 1, "threads": 1,
-                     "batch_tokens": 128, "precision": "float32"}})
+    joint = Config.model_validate(
+        {
+            "task": "multitask",
+            "device": "cpu",
+            "backbone": {**SMALL, "source_tag": True},
+            "tasks": {"left": part, "blocks": {**part, "strategy": {"kind": "blocks"}, "search": {"order": "any"}}},
+            "training": {
+                "max_updates": 4,
+                "validate_every": 2,
+                "save_every": 2,
+                "log_every": 1,
+                "threads": 1,
+                "batch_tokens": 128,
+                "precision": "float32",
+            },
+        }
+    )
     start(joint, tmp_path / "run")
     assert any("loss_blocks/left_to_right" in row for row in metrics(tmp_path / "run"))
     found = verbs.evaluate(tmp_path / "run", split="test", data=None, overrides=[])

@@ -60,9 +60,17 @@ def test_pictures_are_checked_as_training_reads_them_and_sampled_by_name(folder,
     pytest.importorskip("PIL", reason="comes with the extra `vision`")
     small = small_config(folder).model_dump(include={"training", "backbone", "device", "seed"})
     with few_rows(20):
-        rows, _ = found(Config.model_validate({
-            **small, "task": "detection", "data": {"path": "miniworld", "size": 50}, "strategy": {"kind": kind},
-            "detection": {"instances": 8}}))
+        rows, _ = found(
+            Config.model_validate(
+                {
+                    **small,
+                    "task": "detection",
+                    "data": {"path": "miniworld", "size": 50},
+                    "strategy": {"kind": kind},
+                    "detection": {"instances": 8},
+                }
+            )
+        )
     assert rows["sample source"] == "picture 1 of train"
     assert rows["train pictures"] == "96 x 96 to 96 x 96 pixels"
     assert "examples, 41 target symbols wide" in rows["largest batch"]  # eight objects or noise, and the end
@@ -85,8 +93,10 @@ def test_shared_and_repeated_sentences_are_found(tmp_path, folder):
     write_rows(tmp_path / "test.jsonl", ["(TOP (S (NP (NNP Eve)) (VP (VBZ reads))))"])
     rows, warnings = found(small_config(tmp_path))
     assert rows["repeated in train"].startswith("1 of 3 ")
-    assert rows["validation also in train"].startswith("1 of 1 ") and "validation.jsonl:1" in \
-        rows["validation also in train"]
+    assert (
+        rows["validation also in train"].startswith("1 of 1 ")
+        and "validation.jsonl:1" in rows["validation also in train"]
+    )
     assert rows["test also in train"] == "0 of 1 sources"
     assert [text for text in warnings if "validation shares sources with train" in text]
 

@@ -52,12 +52,33 @@ def write_pairs(folder: Path, *, train: int = 60) -> Path:
 
 def config_of(folder: Path, *, mapped: bool, task: str = "translation", **sections: Any) -> Config:
     data = {"path": str(folder), "in_memory_megabytes": 0 if mapped else 64, **sections.pop("data", {})}
-    return Config.model_validate({
-        "task": task, "device": "cpu", "data": data, task: {"vocabulary_size": 40},
-        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "training": {"max_updates": 6, "batch_tokens": 64, "precision": "float32", "schedule": "constant",
-                     "warmup_updates": 5, "validate_every": 6, "save_every": 3, "log_every": 1, "threads": 1},
-        **sections})
+    return Config.model_validate(
+        {
+            "task": task,
+            "device": "cpu",
+            "data": data,
+            task: {"vocabulary_size": 40},
+            "backbone": {
+                "width": 32,
+                "feed_forward_width": 64,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+            },
+            "training": {
+                "max_updates": 6,
+                "batch_tokens": 64,
+                "precision": "float32",
+                "schedule": "constant",
+                "warmup_updates": 5,
+                "validate_every": 6,
+                "save_every": 3,
+                "log_every": 1,
+                "threads": 1,
+            },
+            **sections,
+        }
+    )
 
 
 def opened(config: Config) -> tuple[Any, Any, Any]:
@@ -72,10 +93,16 @@ def opened(config: Config) -> tuple[Any, Any, Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) and
-               getattr(one, name).dtype == getattr(other, name).dtype for name in ("source", "target")) \
-        and one.index == other.index and (one.given is None) == (other.given is None) \
+    return (
+        all(
+            np.array_equal(getattr(one, name), getattr(other, name))
+            and getattr(one, name).dtype == getattr(other, name).dtype
+            for name in ("source", "target")
+        )
+        and one.index == other.index
+        and (one.given is None) == (other.given is None)
         and one.auxiliary.keys() == other.auxiliary.keys()
+    )
 
 
 @pytest.mark.parametrize("settings", [{}, {"share": 0.4}, {"split": {"validation": 0.2}}])
@@ -94,8 +121,16 @@ def test_a_mapped_corpus_has_the_examples_of_one_in_memory(tmp_path, settings):
 @pytest.mark.parametrize("round_lengths", [False, True])
 def test_its_batches_are_those_of_examples_in_memory(tmp_path, round_lengths):
     folder = write_pairs(tmp_path / "data")
-    streams = [Bucketed(opened(config_of(folder, mapped=mapped))[2], "translation", batch_tokens=48, seed=3,
-                        round_lengths=round_lengths).batches(1, 2) for mapped in (False, True)]
+    streams = [
+        Bucketed(
+            opened(config_of(folder, mapped=mapped))[2],
+            "translation",
+            batch_tokens=48,
+            seed=3,
+            round_lengths=round_lengths,
+        ).batches(1, 2)
+        for mapped in (False, True)
+    ]
     for one, other in itertools.islice(zip(*streams, strict=True), 40):
         assert one[:2] == other[:2] and one[2].indices == other[2].indices
         for name in ("source", "target", "given", "source_mask"):
@@ -148,11 +183,27 @@ def test_a_joint_run_mixes_mapped_corpora_as_those_in_memory(tmp_path):
     for name, mapped in (("memory", False), ("mapped", True)):
         size = {"in_memory_megabytes": 0 if mapped else 64}
         whole = config_of(pairs, mapped=mapped).model_dump(include={"backbone", "training", "device"})
-        start(Config.model_validate({**whole, "task": "multitask", "tasks": {
-            "move": {"task": "translation", "data": {"path": str(pairs), **size}, "translation": {
-                "vocabulary_size": 40}},
-            "cut": {"task": "summarisation", "data": {"path": str(texts), **size}, "summarisation": {
-                "vocabulary_size": 40}}}}), tmp_path / name)
+        start(
+            Config.model_validate(
+                {
+                    **whole,
+                    "task": "multitask",
+                    "tasks": {
+                        "move": {
+                            "task": "translation",
+                            "data": {"path": str(pairs), **size},
+                            "translation": {"vocabulary_size": 40},
+                        },
+                        "cut": {
+                            "task": "summarisation",
+                            "data": {"path": str(texts), **size},
+                            "summarisation": {"vocabulary_size": 40},
+                        },
+                    },
+                }
+            ),
+            tmp_path / name,
+        )
     assert metrics(tmp_path / "mapped") == metrics(tmp_path / "memory")
     assert weights(tmp_path / "mapped") == weights(tmp_path / "memory")
 
@@ -162,16 +213,19 @@ def write_texts(folder: Path) -> Path:
     folder.mkdir()
     for split, count in (("train", 40), ("validation", 5), ("test", 5)):
         texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 30))) for _ in range(count)]
-        (folder / f"{split}.jsonl").write_text("".join(
-            json.dumps({"text": text, "summary": text[:9]}) + "\n" for text in texts), encoding="utf-8")
+        (folder / f"{split}.jsonl").write_text(
+            "".join(json.dumps({"text": text, "summary": text[:9]}) + "\n" for text in texts), encoding="utf-8"
+        )
     return folder
 
 
 @pytest.mark.parametrize("task, options", [("language_model", {"window": 40}), ("summarisation", {})])
 def test_texts_are_mapped_too_and_their_windows(tmp_path, task, options):
     folder = write_texts(tmp_path / "data")
-    (_, examples, ready), (_, corpus, mapped) = (opened(config_of(
-        folder, mapped=mapped, task=task, **{task: {"vocabulary_size": 40, **options}})) for mapped in (False, True))
+    (_, examples, ready), (_, corpus, mapped) = (
+        opened(config_of(folder, mapped=mapped, task=task, **{task: {"vocabulary_size": 40, **options}}))
+        for mapped in (False, True)
+    )
     assert len(mapped) == len(ready) and all(map(same, mapped, ready))
     assert list(corpus.origins()) == [example.origin for example in examples]
     assert fingerprint(mapped) == fingerprint(ready)
@@ -285,24 +339,36 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path):
 
 
 def test_splits_cut_off_a_corpus_are_looked_for_once(tmp_path, monkeypatch):
-    config, splits = config_of(write_pairs(tmp_path / "data"), mapped=True, data={
-        "split": {"validation": 0.2, "test": 0.1}}), []
+    config, splits = (
+        config_of(write_pairs(tmp_path / "data"), mapped=True, data={"split": {"validation": 0.2, "test": 0.1}}),
+        [],
+    )
     task = open_task("translation", config)
     expected = {split: task.read(split) for split in ("validation", "test")}
-    monkeypatch.setattr(type(task), "open", lambda task, split, bad: (
-        splits.append(split), Task.open(task, split, bad))[1], raising=False)
+    monkeypatch.setattr(
+        type(task),
+        "open",
+        lambda task, split, bad: (splits.append(split), Task.open(task, split, bad))[1],
+        raising=False,
+    )
     for _ in range(2):
         found = read_splits(config, task)
         assert found["validation"] == expected["validation"] and found["test"] == expected["test"]
     assert splits == ["validation", "test"]
 
 
-@pytest.mark.parametrize("entry, name, harm", [
-    ("examples", "examples.arrow", lambda text: b""), ("examples", "examples.arrow", lambda text: text[:-9]),
-    ("examples", "examples.arrow", lambda text: text[:-2000] + bytes([text[-2000] ^ 1]) + text[-1999:]),
-    ("examples", "facts.json", lambda text: b"{}"), ("examples", "kept.json", lambda text: b"[3"),
-    ("examples", "facts.json", lambda text: text.replace(b'"notes": []', b'"notes": 3')),
-    ("vocabulary", "*", lambda text: text[:-9])])
+@pytest.mark.parametrize(
+    "entry, name, harm",
+    [
+        ("examples", "examples.arrow", lambda text: b""),
+        ("examples", "examples.arrow", lambda text: text[:-9]),
+        ("examples", "examples.arrow", lambda text: text[:-2000] + bytes([text[-2000] ^ 1]) + text[-1999:]),
+        ("examples", "facts.json", lambda text: b"{}"),
+        ("examples", "kept.json", lambda text: b"[3"),
+        ("examples", "facts.json", lambda text: text.replace(b'"notes": []', b'"notes": 3')),
+        ("vocabulary", "*", lambda text: text[:-9]),
+    ],
+)
 def test_a_damaged_entry_is_made_again(tmp_path, capsys, entry, name, harm):
     config = config_of(write_pairs(tmp_path / "data"), mapped=True)
     expected = list(opened(config)[2])

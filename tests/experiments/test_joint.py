@@ -53,13 +53,22 @@ def folder(tmp_path_factory) -> Path:
     (place / "data").mkdir()
     pairs = list(itertools.permutations(WORDS, 2))
     for split, part in (("train", pairs[:40]), ("validation", pairs[40:46]), ("test", pairs[46:52])):
-        rows = [{"text": " ".join(words), "labels": list(words[:1]), "src": " ".join(words),
-                 "tgt": " ".join(words[::-1]), "question": f"what follows {words[0]} ?",
-                 "context": " ".join(words), "answer": words[1]}
-                for words in part]
+        rows = [
+            {
+                "text": " ".join(words),
+                "labels": list(words[:1]),
+                "src": " ".join(words),
+                "tgt": " ".join(words[::-1]),
+                "question": f"what follows {words[0]} ?",
+                "context": " ".join(words),
+                "answer": words[1],
+            }
+            for words in part
+        ]
         (place / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (place / "labels.yaml").write_text(f"task: multilabel\ndata: {{path: {place / 'data'}}}\n"
-                                       "training: {max_updates: 9}\nsearch: {beam_size: 2}\n")
+    (place / "labels.yaml").write_text(
+        f"task: multilabel\ndata: {{path: {place / 'data'}}}\ntraining: {{max_updates: 9}}\nsearch: {{beam_size: 2}}\n"
+    )
     (place / "joint.yaml").write_text(YAML.replace("DATA", str(place / "data")))
     return place
 
@@ -114,8 +123,10 @@ def test_turns_keep_the_proportions_and_a_place_in_the_stream_is_a_number(folder
 
 def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(folder):
     config, mixture = joint(folder), _mixture(folder)
-    parts = [Part(name, own, RunDirectory(folder), open_task(own.task, own), {}, f"{name}/")
-             for name, own in config.tasks.items()]
+    parts = [
+        Part(name, own, RunDirectory(folder), open_task(own.task, own), {}, f"{name}/")
+        for name, own in config.tasks.items()
+    ]
     for part in parts:
         part.task.fit(part.task.read("train"))
     learner, predictors = build_predictors(parts, device=torch.device("cpu"), ranks=ALONE)
@@ -143,8 +154,10 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
 def test_the_mean_counts_error_rates_from_100_down():
     """A worse error rate must not raise the figure that the best checkpoint is chosen by."""
     task = SimpleNamespace
-    tasks = {"speech": task(primary_metric="wer", higher_is_better=False),
-             "labels": task(primary_metric="micro_f1", higher_is_better=True)}
+    tasks = {
+        "speech": task(primary_metric="wer", higher_is_better=False),
+        "labels": task(primary_metric="micro_f1", higher_is_better=True),
+    }
     found = joined({"speech": {"cer": 4.0, "wer": 10.0}, "labels": {"micro_f1": 50.0}}, tasks)
     assert found == {"mean": 70.0, "speech/cer": 4.0, "speech/wer": 10.0, "labels/micro_f1": 50.0}
     assert joined({"speech": {"wer": 30.0}, "labels": {"micro_f1": 50.0}}, tasks)["mean"] == 60.0
@@ -188,8 +201,10 @@ def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_p
 def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
     without_chance = ["backbone.dropout=0.0", "tasks.labels.multilabel.word_dropout=0.0", f"mixture.balance={balance}"]
     start(joint(folder, *without_chance), tmp_path / "alone")
-    ended = launch(lambda: cli.main(["run", str(folder / "joint.yaml"), *without_chance, "--output",
-                                     str(tmp_path / "pair")]), tmp_path)
+    ended = launch(
+        lambda: cli.main(["run", str(folder / "joint.yaml"), *without_chance, "--output", str(tmp_path / "pair")]),
+        tmp_path,
+    )
     assert [code for code, _, _ in ended] == [0, 0], ended
     for one, other in zip(metrics(tmp_path / "alone"), metrics(tmp_path / "pair"), strict=True):
         assert one.pop("split") == other.pop("split") and other == pytest.approx(one, rel=1e-4)
@@ -199,9 +214,17 @@ def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
 
 def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
     part = task_directory(finished, "labels")
-    config = config_file.load(part / "config.yaml", [
-        f"init_from={part}", "init_parts=[all]", "training.learning_rate=1e-12", "training.max_updates=1",
-        "training.ema_decay=0.0", "training.weight_decay=0.0"])
+    config = config_file.load(
+        part / "config.yaml",
+        [
+            f"init_from={part}",
+            "init_parts=[all]",
+            "training.learning_rate=1e-12",
+            "training.max_updates=1",
+            "training.ema_decay=0.0",
+            "training.weight_decay=0.0",
+        ],
+    )
     summary = start(config, tmp_path / "tuned")
     assert "everything starts from" in (tmp_path / "tuned" / "log.txt").read_text()
     before = summary_of(finished)["splits"]["test"]
@@ -210,8 +233,9 @@ def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
 
 @pytest.mark.slow
 def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tmp_path):
-    places, runs = multitask.planned(finished, finished.with_name("joint-parts"), share=0.5, rate=0.3,
-                                     overrides=["device=cpu"])
+    places, runs = multitask.planned(
+        finished, finished.with_name("joint-parts"), share=0.5, rate=0.3, overrides=["device=cpu"]
+    )
     for directory, (yaml, overrides) in runs.items():
         start(config_file.load(yaml, overrides), directory)
     read = {task: summary_of(kinds["together"])["batches"] for task, kinds in places.items()}
@@ -237,10 +261,20 @@ def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, f
     start(joint(folder, "seed=2"), other)
     table = tmp_path / "table.md"
     multitask.main([str(finished), str(other), "--tuned", "0", "--threads", "1", "--output", str(table)])
-    found = [[word.strip() for word in line.split("|")[1:-1]]
-             for line in table.read_text().splitlines() if line.startswith("|")]
-    assert found[0] == ["task", "metric", "updates", "alone", "together", "together - alone",
-                        "together - alone, each seed"]
+    found = [
+        [word.strip() for word in line.split("|")[1:-1]]
+        for line in table.read_text().splitlines()
+        if line.startswith("|")
+    ]
+    assert found[0] == [
+        "task",
+        "metric",
+        "updates",
+        "alone",
+        "together",
+        "together - alone",
+        "together - alone, each seed",
+    ]
     for task, metric, _, alone, together, change, seeds in found[2:]:
         apart = [on_test(run.with_name(f"{run.name}-parts") / f"{task}-alone", metric) for run in (finished, other)]
         joined = [on_test(task_directory(run, task), metric) for run in (finished, other)]
@@ -266,8 +300,7 @@ def test_a_task_may_have_batches_and_a_share_of_its_own(folder, tmp_path):
     config = joint(folder, *overrides)
     assert [part.training.batch_tokens for part in config.tasks.values()] == [24, 64, 64]
     start(config, tmp_path / "run")
-    counts = {name: summary_of(task_directory(tmp_path / "run", name))["batches"]
-              for name in config.tasks}
+    counts = {name: summary_of(task_directory(tmp_path / "run", name))["batches"] for name in config.tasks}
     assert counts == {"labels": 2, "questions": 5, "german": 5}  # of 12: 1 to 4 to 4
     alone = config_file.load(task_directory(tmp_path / "run", "labels") / "config.yaml")
     assert alone.training.batch_tokens == 24
@@ -277,10 +310,13 @@ def test_a_task_may_have_batches_and_a_share_of_its_own(folder, tmp_path):
 
 
 def test_what_is_wrong_is_said(folder, finished, capsys):
-    for override, message in (("tasks.labels.serch.beam_size=3", "tasks.labels.serch"),
-                              ("tasks.labels.yaml=lables.yaml", "no such file"),
-                              ("tasks.questions.task=language_model", "tasks with a source"),
-                              ("init_from=x", "starts from fresh weights"), ("tasks={}", "give both, or neither")):
+    for override, message in (
+        ("tasks.labels.serch.beam_size=3", "tasks.labels.serch"),
+        ("tasks.labels.yaml=lables.yaml", "no such file"),
+        ("tasks.questions.task=language_model", "tasks with a source"),
+        ("init_from=x", "starts from fresh weights"),
+        ("tasks={}", "give both, or neither"),
+    ):
         with pytest.raises(ConfigError, match=message):
             joint(folder, override)
     with pytest.raises(ConfigError, match="one of them: labels, questions, german"):
@@ -296,8 +332,9 @@ def test_parts_that_hear_alike_share_their_front_end():
     of_sound = Shape(SoundShape(mean=(0.0,) * 8, deviation=(1.0,) * 8), TargetShape(9))
     first = build_model(backbone, of_sound)
     second = build_model(backbone, replace(of_sound, target=TargetShape(12)), like=[(of_sound, first)])
-    coarse = build_model(backbone, replace(of_sound, source=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
-                         like=[(of_sound, first)])
+    coarse = build_model(
+        backbone, replace(of_sound, source=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)), like=[(of_sound, first)]
+    )
     assert second.frontend is first.frontend and coarse.frontend is not first.frontend
 
 

@@ -19,12 +19,33 @@ def folder(tmp_path_factory):
 
 
 def config(folder, *, max_updates: int = 6, precision: str = "float32", **multilabel) -> Config:
-    return Config.model_validate({
-        "task": "multilabel", "device": "cpu", "data": {"path": str(folder)}, "multilabel": multilabel,
-        "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "search": {"beam_size": 3, "max_length_factor": 1.0},
-        "training": {"max_updates": max_updates, "batch_tokens": 256, "precision": precision, "schedule": "constant",
-                     "warmup_updates": 1, "validate_every": 3, "save_every": 3, "log_every": 1, "threads": 1}})
+    return Config.model_validate(
+        {
+            "task": "multilabel",
+            "device": "cpu",
+            "data": {"path": str(folder)},
+            "multilabel": multilabel,
+            "backbone": {
+                "width": 16,
+                "feed_forward_width": 16,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+            },
+            "search": {"beam_size": 3, "max_length_factor": 1.0},
+            "training": {
+                "max_updates": max_updates,
+                "batch_tokens": 256,
+                "precision": precision,
+                "schedule": "constant",
+                "warmup_updates": 1,
+                "validate_every": 3,
+                "save_every": 3,
+                "log_every": 1,
+                "threads": 1,
+            },
+        }
+    )
 
 
 def weights(directory) -> bytes:
@@ -34,8 +55,11 @@ def weights(directory) -> bytes:
 ALL = {"head": "label_wise", "pointer": True, "head_mixture": 0.5, "decision": "marginals", "prior_adjustment": 0.2}
 
 
-@pytest.mark.parametrize("options", [{"order": "frequency"}, {"order": "given"}, {"order": "random"},
-                                     {"order": "free", **ALL}], ids=lambda options: options["order"])
+@pytest.mark.parametrize(
+    "options",
+    [{"order": "frequency"}, {"order": "given"}, {"order": "random"}, {"order": "free", **ALL}],
+    ids=lambda options: options["order"],
+)
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, options):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     verbs.run(config(folder, **options), whole, resume=False, overwrite=False, command=["run"])
@@ -46,8 +70,7 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, options):
 
 def test_a_run_with_every_option_is_judged_again_as_it_was(folder, tmp_path):
     directory = tmp_path / "run"
-    summary = verbs.run(config(folder, order="free", **ALL), directory, resume=False, overwrite=False,
-                             command=["run"])
+    summary = verbs.run(config(folder, order="free", **ALL), directory, resume=False, overwrite=False, command=["run"])
     assert "threshold" in (directory / "log.txt").read_text()
     again = verbs.evaluate(directory, split="test", data=None, overrides=[])
     assert again["splits"]["test"] == summary["splits"]["test"]

@@ -22,8 +22,9 @@ from seq2seq_suite.prediction import load_run as opening
 from seq2seq_suite.strategies import options_of
 from seq2seq_suite.strategies.assisted import Assisted
 
-KINDS = {kind: {"glancing": (0.5, 0.5)} if "glancing" in options_of(kind).model_fields else {}
-         for kind in parallel_kinds()} | {"dag": {"glancing": (0.5, 0.5), "factor": 3.0}}
+KINDS = {
+    kind: {"glancing": (0.5, 0.5)} if "glancing" in options_of(kind).model_fields else {} for kind in parallel_kinds()
+} | {"dag": {"glancing": (0.5, 0.5), "factor": 3.0}}
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +32,43 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     for split in ("train", "validation", "test"):
         words = ["one", "two", "three", "four", "five", "six", "seven"]
-        rows = [{"src": " ".join(words[first : first + 3]), "tgt": " ".join(words[first : first + 2][::-1]).upper()}
-                for first in range(5)]
+        rows = [
+            {"src": " ".join(words[first : first + 3]), "tgt": " ".join(words[first : first + 2][::-1]).upper()}
+            for first in range(5)
+        ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 4))
     return folder
 
 
 def config(folder, kind: str, *, max_updates: int = 4, precision: str = "float32") -> Config:
-    return Config.model_validate({
-        "task": "translation", "device": "cpu", "data": {"path": str(folder)},
-        "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
-        "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "strategy": {"kind": kind, **KINDS[kind]}, "search": {"beam_size": 1 if kind == "cut_at_end" else 2},
-        "training": {"max_updates": max_updates, "batch_tokens": 128, "precision": precision, "schedule": "constant",
-                     "warmup_updates": 1, "validate_every": 2, "save_every": 2, "log_every": 1, "threads": 1}})
+    return Config.model_validate(
+        {
+            "task": "translation",
+            "device": "cpu",
+            "data": {"path": str(folder)},
+            "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
+            "backbone": {
+                "width": 16,
+                "feed_forward_width": 16,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+            },
+            "strategy": {"kind": kind, **KINDS[kind]},
+            "search": {"beam_size": 1 if kind == "cut_at_end" else 2},
+            "training": {
+                "max_updates": max_updates,
+                "batch_tokens": 128,
+                "precision": precision,
+                "schedule": "constant",
+                "warmup_updates": 1,
+                "validate_every": 2,
+                "save_every": 2,
+                "log_every": 1,
+                "threads": 1,
+            },
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,10 +90,21 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
 @pytest.mark.slow
 def test_a_run_multiplies_in_bfloat16_and_its_losses_are_finite(folder, tmp_path, monkeypatch, kind):
     encode, seen = Seq2Seq.encode, []
-    monkeypatch.setattr(Seq2Seq, "encode", lambda model, batch: seen.append(
-        (model.training, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))) or encode(model, batch))
-    verbs.run(config(folder, kind, max_updates=2, precision="bfloat16"), tmp_path / "run", resume=False,
-                   overwrite=False, command=["run"])
+    monkeypatch.setattr(
+        Seq2Seq,
+        "encode",
+        lambda model, batch: (
+            seen.append((model.training, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")))
+            or encode(model, batch)
+        ),
+    )
+    verbs.run(
+        config(folder, kind, max_updates=2, precision="bfloat16"),
+        tmp_path / "run",
+        resume=False,
+        overwrite=False,
+        command=["run"],
+    )
     assert {(training, low) for training, low, _ in seen} == {(True, True), (False, False)}  # decoding is exact
     assert {kind for _, low, kind in seen if low} == {torch.bfloat16}
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -83,8 +118,10 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
     distilled.mkdir()  # an empty folder will do
     assert cli.main(["distill", str(teacher), "--output", str(distilled), "search.beam_size=1"]) == 0
-    rows = {split: [json.loads(line) for line in (distilled / f"{split}.jsonl").read_text().splitlines()]
-            for split in ("train", "validation", "test")}
+    rows = {
+        split: [json.loads(line) for line in (distilled / f"{split}.jsonl").read_text().splitlines()]
+        for split in ("train", "validation", "test")
+    }
     original = [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
     assert rows["validation"] == rows["test"] == original
     assert [row["src"] for row in rows["train"]] == [row["src"] for row in original]
@@ -200,8 +237,10 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
     left_to_right = config(folder, "ctc", max_updates=1).model_copy(update={"strategy": Config(task="qa").strategy})
     verbs.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
     refused("its task is translation", task="qa", translation=None)
-    refused("its vocabulary differs", translation={
-        "source_subwords": "characters", "target_subwords": "characters", "joint": True})
+    refused(
+        "its vocabulary differs",
+        translation={"source_subwords": "characters", "target_subwords": "characters", "joint": True},
+    )
     shutil.rmtree(tmp_path / "other" / "checkpoints")
     refused("no checkpoint")
     written = tmp_path / "other" / "config.yaml"
@@ -212,11 +251,17 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
 def test_a_guided_run_cannot_choose(tmp_path):
     """The scorer reads whole outputs, without the constraint that would guide its decoder."""
     small = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    common = {"task": "tagging", "device": "cpu", "data": {"size": 20, "test_splits": ()}, "backbone": small,
-              "training": {"max_updates": 1, "validate_examples": 2, "threads": 1}}
+    common = {
+        "task": "tagging",
+        "device": "cpu",
+        "data": {"size": 20, "test_splits": ()},
+        "backbone": small,
+        "training": {"max_updates": 1, "validate_examples": 2, "threads": 1},
+    }
     verbs.run(Config.model_validate(common), tmp_path / "guided", resume=False, overwrite=False, command=["run"])
-    choosing = Config.model_validate({**common, "strategy": {"kind": "length_head"},
-                                      "search": {"rescorer": str(tmp_path / "guided")}})
+    choosing = Config.model_validate(
+        {**common, "strategy": {"kind": "length_head"}, "search": {"rescorer": str(tmp_path / "guided")}}
+    )
     with pytest.raises(ConfigError, match="its decoder is guided, as that of task tagging is"):
         verbs.run(choosing, tmp_path / "run", resume=False, overwrite=False, command=["run"])
     assert not (tmp_path / "run").exists()

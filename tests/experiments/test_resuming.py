@@ -100,13 +100,21 @@ def kill_at(config: Config, directory: Path, function: str, call: int) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("options", [
-    {},
-    *(pytest.param(options, marks=pytest.mark.slow) for options in (
-        {"ema_decay": 0.0, "accumulate": 2},
-        {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
-        {"optimizer": "muon"})),
-], ids=["average", "accumulation", "bfloat16", "muon"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"ema_decay": 0.0, "accumulate": 2},
+                {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
+                {"optimizer": "muon"},
+            )
+        ),
+    ],
+    ids=["average", "accumulation", "bfloat16", "muon"],
+)
 def test_ten_updates_and_ten_more_are_twenty(folder, tmp_path, options):
     start(small_config(folder, **options), tmp_path / "whole")
     start(small_config(folder, **options, max_updates=10), tmp_path / "parts")
@@ -120,16 +128,30 @@ def test_a_run_killed_at_random_moments_ends_the_same(config, whole, tmp_path):
         rows = len(metrics(directory)) if (directory / "metrics.jsonl").exists() else 0
         enough = rows + chance.randint(1, 4)
         path = directory / "metrics.jsonl"
-        kill_when(config, directory, lambda path=path, enough=enough:
-                  path.exists() and path.read_text().count("\n") >= enough)
+        kill_when(
+            config, directory, lambda path=path, enough=enough: path.exists() and path.read_text().count("\n") >= enough
+        )
     start(config, directory, resume=True)
     assert_same(whole, directory)
 
 
 # Updates 5, 10, 15 and 20 write a checkpoint, the end of training replaces the last one.
-@pytest.mark.parametrize(("function", "call"), [
-    ("save_file", 1), ("save_file", 4), ("to_disk", 2), ("to_disk", 9), ("_replace", 3), ("to_disk", 12), ("point", 2),
-    ("point", 3), ("_prune", 3), ("_replace", 5), ("_prune", 5)])
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("save_file", 1),
+        ("save_file", 4),
+        ("to_disk", 2),
+        ("to_disk", 9),
+        ("_replace", 3),
+        ("to_disk", 12),
+        ("point", 2),
+        ("point", 3),
+        ("_prune", 3),
+        ("_replace", 5),
+        ("_prune", 5),
+    ],
+)
 def test_a_run_killed_while_it_writes_a_checkpoint_ends_the_same(config, whole, tmp_path, function, call):
     directory = tmp_path / "run"
     kill_at(config, directory, function, call)
@@ -175,8 +197,9 @@ def slow_updates() -> None:
 def test_a_signal_saves_and_ends_with_130_and_the_rest_is_the_same(config, whole, tmp_path, number):
     directory, yaml = tmp_path / "run", tmp_path / "small.yaml"
     yaml.write_text(config_file.dump(config))
-    program = commands.start(cli.main, ["run", str(yaml), "--output", str(directory)], tmp_path, limit=60.0,
-                             first=slow_updates)
+    program = commands.start(
+        cli.main, ["run", str(yaml), "--output", str(directory)], tmp_path, limit=60.0, first=slow_updates
+    )
     while program.poll() is None and not (directory / "metrics.jsonl").exists():
         time.sleep(0.001)
     program.kill(number)
@@ -259,8 +282,9 @@ def test_what_is_printed_to_a_terminal_that_is_gone_goes_nowhere(monkeypatch):
 
 
 @pytest.mark.parametrize(("call", "step"), [(1, 5), (4, 10)], ids=["first checkpoint", "second checkpoint"])
-def test_a_full_disk_ends_the_run_in_a_line_and_it_goes_on_when_there_is_room(config, whole, tmp_path, monkeypatch,
-                                                                             call, step):
+def test_a_full_disk_ends_the_run_in_a_line_and_it_goes_on_when_there_is_room(
+    config, whole, tmp_path, monkeypatch, call, step
+):
     write, calls = checkpoint.save_file, itertools.count(1)
 
     def full(tensors, path):
@@ -408,10 +432,18 @@ def test_new_checkpoints_are_kept_although_a_broken_one_has_a_higher_number(conf
     assert (directory / "checkpoints" / "broken-step-20").is_dir()
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"max_updates": 40}, "learning rate goes from {:.2g} to {:.2g} at update 21: cosine over 40 updates (was cosine"),
-    ({"schedule": "constant", "max_updates": 21}, "to {1:.2g} at update 21: constant over 21 updates (was cosine"),
-    ({"threads": 2}, ""), ({"log_every": 3}, "")])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"max_updates": 40},
+            "learning rate goes from {:.2g} to {:.2g} at update 21: cosine over 40 updates (was cosine",
+        ),
+        ({"schedule": "constant", "max_updates": 21}, "to {1:.2g} at update 21: constant over 21 updates (was cosine"),
+        ({"threads": 2}, ""),
+        ({"log_every": 3}, ""),
+    ],
+)
 def test_a_schedule_that_moves_the_learning_rate_says_so(config, whole, tmp_path, capsys, changes, said):
     directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
     values = config.model_dump()

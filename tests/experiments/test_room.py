@@ -29,15 +29,37 @@ def write(folder, *, short: int = 6, long: int = 2):
 
 
 def config(folder, kind: str, **options) -> Config:
-    return Config.model_validate({
-        "task": "translation", "device": "cpu", "data": {"path": str(folder), "test_splits": [], "max_length": 220},
-        "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
-        "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1,
-                     "max_positions": 4096},
-        "strategy": {"kind": kind, **options}, "search": {"beam_size": 1, "max_length_factor": 1.0,
-                                                          "max_length_extra": 60 if kind != "autoregressive" else 20},
-        "training": {"max_updates": 2, "batch_tokens": 512, "warmup_updates": 1, "validate_every": 2, "save_every": 2,
-                     "log_every": 1, "threads": 1}})
+    return Config.model_validate(
+        {
+            "task": "translation",
+            "device": "cpu",
+            "data": {"path": str(folder), "test_splits": [], "max_length": 220},
+            "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
+            "backbone": {
+                "width": 16,
+                "feed_forward_width": 16,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+                "max_positions": 4096,
+            },
+            "strategy": {"kind": kind, **options},
+            "search": {
+                "beam_size": 1,
+                "max_length_factor": 1.0,
+                "max_length_extra": 60 if kind != "autoregressive" else 20,
+            },
+            "training": {
+                "max_updates": 2,
+                "batch_tokens": 512,
+                "warmup_updates": 1,
+                "validate_every": 2,
+                "save_every": 2,
+                "log_every": 1,
+                "threads": 1,
+            },
+        }
+    )
 
 
 def prepared(config: Config, split: str):
@@ -61,8 +83,10 @@ def test_what_is_counted_is_what_the_loss_leaves_out(tmp_path, kind, factor, spl
     assert len(missing(own, task, items)[0]) == loss.sums["too_long"]
 
 
-@pytest.mark.parametrize(("kind", "options"), [
-    ("ctc", {"factor": 2.0}), ("dag", {"factor": 2.0}), ("cut_at_end", {"factor": 1.0, "extra": 3})])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("ctc", {"factor": 2.0}), ("dag", {"factor": 2.0}), ("cut_at_end", {"factor": 1.0, "extra": 3})],
+)
 def test_the_factor_that_is_named_gives_all_targets_their_room_and_less_does_not(tmp_path, kind, options):
     folder = write(tmp_path)
     task, items = prepared(config(folder, kind, **options), "train")
@@ -80,8 +104,9 @@ def test_the_factor_that_is_named_gives_all_targets_their_room_and_less_does_not
 @pytest.mark.parametrize("kind", ["length_head", "mask_predict"])
 def test_lengths_that_are_never_predicted_are_counted(tmp_path, kind):
     folder = write(tmp_path)
-    (tmp_path / "train.jsonl").write_text(json.dumps({"src": "one", "tgt": "ab" * 100}) + "\n"
-                                          + json.dumps({"src": "one", "tgt": "ab"}) + "\n")
+    (tmp_path / "train.jsonl").write_text(
+        json.dumps({"src": "one", "tgt": "ab" * 100}) + "\n" + json.dumps({"src": "one", "tgt": "ab"}) + "\n"
+    )
     task, items = prepared(config(folder, kind), "train")
     places, why = missing(config(folder, kind), task, items)
     ratio = float(re.search(r"strategy\.length_ratio to ([\d.]+)", why)[1])
@@ -89,8 +114,10 @@ def test_lengths_that_are_never_predicted_are_counted(tmp_path, kind):
     assert not len(missing(config(folder, kind, length_ratio=ratio), task, items)[0])
 
 
-@pytest.mark.parametrize(("kind", "key"), [("ctc", "strategy.factor"), ("cut_at_end", "strategy.extra"),
-                                           ("autoregressive", "search.max_length_factor")])
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [("ctc", "strategy.factor"), ("cut_at_end", "strategy.extra"), ("autoregressive", "search.max_length_factor")],
+)
 def test_check_and_run_count_them_and_name_the_key(tmp_path, capsys, kind, key):
     own = config(write(tmp_path), kind, **({"factor": 1.0, "extra": 6} if kind == "cut_at_end" else {}))
     rows = check.examine(own)
@@ -107,8 +134,10 @@ def test_check_and_run_count_them_and_name_the_key(tmp_path, capsys, kind, key):
 @pytest.mark.parametrize("kind", ["ctc", "dag", "cut_at_end"])
 def test_a_run_of_which_no_target_has_room_is_refused_with_the_remedy(tmp_path, kind):
     own = config(write(tmp_path, short=0), kind, factor=1.0, **({"extra": 0} if kind == "cut_at_end" else {}))
-    for start in (check.examine,
-                  lambda one: verbs.run(one, tmp_path / "run", resume=False, overwrite=False, command=[])):
+    for start in (
+        check.examine,
+        lambda one: verbs.run(one, tmp_path / "run", resume=False, overwrite=False, command=[]),
+    ):
         with pytest.raises(DataError, match=r"train\.jsonl:1: all targets of train are longer") as caught:
             start(own)
         assert "strategy.factor" in caught.value.remedy

@@ -12,15 +12,28 @@ from seq2seq_suite.config.schema import Data
 from seq2seq_suite.tasks import TASKS, find_task
 from seq2seq_suite.tasks.rows import splits_elsewhere
 
-TINY = ["device=cpu", "training.max_updates=2", "training.validate_every=2", "training.save_every=2",
-        "training.threads=1", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
-        "backbone.encoder_layers=1", "backbone.decoder_layers=1"]
+TINY = [
+    "device=cpu",
+    "training.max_updates=2",
+    "training.validate_every=2",
+    "training.save_every=2",
+    "training.threads=1",
+    "backbone.width=16",
+    "backbone.feed_forward_width=16",
+    "backbone.num_heads=2",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+]
 PAGES = Path(__file__).parents[2] / "tasks"
 CUT = "data.split={validation: 0.2, test: 0.2}"
 ROWS = 30
 # preset -> view of miniworld, and the split that only miniworld has
-PRESETS = {name: (view, own) for name in TASKS if (view := find_task(name).view) in miniworld.TEXTS
-           and (own := miniworld.VIEWS[view][-1]) in load(PAGES / f"{name}.yaml").data.test_splits}
+PRESETS = {
+    name: (view, own)
+    for name in TASKS
+    if (view := find_task(name).view) in miniworld.TEXTS
+    and (own := miniworld.VIEWS[view][-1]) in load(PAGES / f"{name}.yaml").data.test_splits
+}
 
 
 def rows_of(view, number=ROWS):
@@ -98,8 +111,11 @@ def test_run_and_evaluate_score_the_rows_of_a_file_once(tmp_path, capsys):
     assert "data.test_splits without compositional" in out and "resuming" not in out
     summary = json.loads((run / "summary.json").read_text())
     assert list(summary["splits"]) == ["test", "validation"]
-    found = {split: [json.loads(row)["origin"] for row in (run / "predictions" / f"{split}.jsonl").open()]
-             for split in ("test", "validation") if said(capsys, "evaluate", str(run), "--split", split)}
+    found = {
+        split: [json.loads(row)["origin"] for row in (run / "predictions" / f"{split}.jsonl").open()]
+        for split in ("test", "validation")
+        if said(capsys, "evaluate", str(run), "--split", split)
+    }
     trained = int(out.partition("training on ")[2].partition(" ")[0])
     assert trained + sum(map(len, found.values())) == ROWS and not set(found["test"]) & set(found["validation"])
     assert "resuming with" not in said(capsys, "run", "parsing", CUT, *given, "--resume")

@@ -30,12 +30,32 @@ def folder(tmp_path) -> Path:
 
 
 def config_of(folder: Path, *, max_updates: int = 12, **data: Any) -> Config:
-    return Config.model_validate({
-        "task": "translation", "device": "cpu", "translation": {"vocabulary_size": 40},
-        "data": {"path": str(folder), "streaming": True, **data},
-        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "training": {"max_updates": max_updates, "batch_tokens": 128, "precision": "float32", "schedule": "constant",
-                     "warmup_updates": 5, "validate_every": 12, "save_every": 5, "log_every": 1, "threads": 1}})
+    return Config.model_validate(
+        {
+            "task": "translation",
+            "device": "cpu",
+            "translation": {"vocabulary_size": 40},
+            "data": {"path": str(folder), "streaming": True, **data},
+            "backbone": {
+                "width": 32,
+                "feed_forward_width": 64,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+            },
+            "training": {
+                "max_updates": max_updates,
+                "batch_tokens": 128,
+                "precision": "float32",
+                "schedule": "constant",
+                "warmup_updates": 5,
+                "validate_every": 12,
+                "save_every": 5,
+                "log_every": 1,
+                "threads": 1,
+            },
+        }
+    )
 
 
 def test_each_file_is_an_epoch_and_after_the_last_comes_the_first(folder):
@@ -52,7 +72,8 @@ def test_each_file_is_an_epoch_and_after_the_last_comes_the_first(folder):
         assert item.source.tolist() == expected.source.tolist() and item.target.tolist() == expected.target.tolist()
     where = origins(train)
     assert [where[files[number][7].index] for number in range(4)] == [
-        f"{folder}/train-{file}.tsv:9" for file in (1, 2, 3, 1)]
+        f"{folder}/train-{file}.tsv:9" for file in (1, 2, 3, 1)
+    ]
 
 
 def test_a_resumed_run_reads_on_where_it_was(folder, tmp_path):
@@ -85,5 +106,7 @@ def test_what_cannot_be_streamed_is_refused(folder):
     with pytest.raises(ConfigError, match="with task parsing"):
         read_parts(Config.model_validate(one), RunDirectory(folder / "run"))
     with pytest.raises(ConfigError, match="in a joint run"):
-        read_parts(Config.model_validate({"task": "multitask", "tasks": {"one": one, "two": one}}),
-                   RunDirectory(folder / "run"))
+        read_parts(
+            Config.model_validate({"task": "multitask", "tasks": {"one": one, "two": one}}),
+            RunDirectory(folder / "run"),
+        )

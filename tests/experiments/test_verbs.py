@@ -41,8 +41,17 @@ def evaluate(directory, *overrides, split="test", data=None):
 
 def test_a_run_leaves_everything_it_promises(run):
     assert {path.name for path in run.iterdir()} == {
-        "config.yaml", "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-        "predictions", "inspection", "report.html"}
+        "config.yaml",
+        "provenance.json",
+        "metrics.jsonl",
+        "log.txt",
+        "summary.json",
+        "checkpoints",
+        "vocabulary",
+        "predictions",
+        "inspection",
+        "report.html",
+    }
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"best", "last"}
     for name in ("best", "last"):
         with safe_open(run / "checkpoints" / name / "model.safetensors", "pt") as file:
@@ -53,10 +62,29 @@ def test_a_run_leaves_everything_it_promises(run):
 
 def test_the_summary_has_its_keys(run):
     summary = json.loads((run / "summary.json").read_text())
-    assert summary.keys() == {"task", "primary_metric", "higher_is_better", "splits", "signature", "formula",
-                              "failures", "intervals", "search", "seconds", "updates", "best_update", "tokens",
-                              "parameters", "core_parameters", "tokens_per_second", "peak_memory_mb", "phase_seconds",
-                              "baselines", "baseline", "ceiling"}
+    assert summary.keys() == {
+        "task",
+        "primary_metric",
+        "higher_is_better",
+        "splits",
+        "signature",
+        "formula",
+        "failures",
+        "intervals",
+        "search",
+        "seconds",
+        "updates",
+        "best_update",
+        "tokens",
+        "parameters",
+        "core_parameters",
+        "tokens_per_second",
+        "peak_memory_mb",
+        "phase_seconds",
+        "baselines",
+        "baseline",
+        "ceiling",
+    }
     phases = summary["phase_seconds"]
     assert list(phases) == ["data", "train", "validation", "test"] and min(phases.values()) >= 0
     assert phases["train"] + phases["validation"] == pytest.approx(summary["seconds"], abs=0.02)
@@ -102,19 +130,28 @@ def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_pat
 
 def test_predictions_come_in_the_order_of_the_input_and_equal_those_of_one_at_a_time(run):
     loaded = opening.open_run(run, ["search.batch_sentences=3"])
-    examples = [loaded.task.from_text(text) for text in (
-        "a dog", "The man and a woman go to Berlin .", "cats", "These girls painted the mouse .", "a word unheard of",
-        "The happy man sleeps on Saturday .", "dogs bark")]
+    examples = [
+        loaded.task.from_text(text)
+        for text in (
+            "a dog",
+            "The man and a woman go to Berlin .",
+            "cats",
+            "These girls painted the mouse .",
+            "a word unheard of",
+            "The happy man sleeps on Saturday .",
+            "dogs bark",
+        )
+    ]
     together = list(loaded.predict(examples))
     for example, hypotheses in zip(examples, together, strict=True):
-        (tree, score), = next(loaded.predict([example]))
+        ((tree, score),) = next(loaded.predict([example]))
         assert tuple(tree.words()) == example.source
         assert hypotheses[0][0] == tree and hypotheses[0][1] == pytest.approx(score, abs=1e-4)
 
 
 def test_several_hypotheses_come_best_first(run):
     loaded = opening.open_run(run, [])
-    hypotheses, = loaded.predict([loaded.task.from_text("The man goes to Berlin .")], num_hypotheses=4)
+    (hypotheses,) = loaded.predict([loaded.task.from_text("The man goes to Berlin .")], num_hypotheses=4)
     assert len(hypotheses) == 4 and len({str(tree) for tree, _ in hypotheses}) == 4
     assert [score for _, score in hypotheses] == sorted((score for _, score in hypotheses), reverse=True)
 
@@ -123,8 +160,18 @@ def test_rows_of_predictions_carry_their_own_figures(run):
     rows = [json.loads(line) for line in (run / "predictions" / "test.jsonl").read_text().splitlines()]
     assert len(rows) == 8
     for row in rows:
-        assert row.keys() == {"source", "reference", "prediction", "origin", "counts", "figures", "equal", "kinds",
-                                  "length", "facts"}
+        assert row.keys() == {
+            "source",
+            "reference",
+            "prediction",
+            "origin",
+            "counts",
+            "figures",
+            "equal",
+            "kinds",
+            "length",
+            "facts",
+        }
         assert 0.0 <= row["figures"]["f1"] <= 100.0
         assert row["prediction"] != row["reference"] or row["figures"]["f1"] == 100.0
     details = json.loads((run / "predictions" / "test.details.json").read_text())
@@ -134,9 +181,11 @@ def test_rows_of_predictions_carry_their_own_figures(run):
 def test_another_model_task_or_data_is_refused_when_resuming(run, folder, tmp_path):
     copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
     values = small_config(folder, max_updates=30, learning_rate=1e-2).model_dump()
-    for section, changes, key in (("backbone", {"width": 64}, "backbone.width"),
-                                  ("parsing", {"guide": False}, "parsing.guide"),
-                                  ("data", {"path": "miniworld"}, "data.path")):
+    for section, changes, key in (
+        ("backbone", {"width": 64}, "backbone.width"),
+        ("parsing", {"guide": False}, "parsing.guide"),
+        ("data", {"path": "miniworld"}, "data.path"),
+    ):
         with pytest.raises(ConfigError, match=key) as caught:
             start(Config.model_validate({**values, section: {**values[section], **changes}}), copy, resume=True)
         assert "--overwrite" in str(caught.value)
@@ -158,8 +207,12 @@ def test_changed_data_are_refused_when_resuming(tmp_path, split):
 @pytest.mark.parametrize("changed", ["source", "target", "tags", "ctc"])
 def test_the_hash_of_a_split_tells_whatever_is_learned_from(changed):
     values = {name: np.arange(4) for name in ("source", "target", "tags", "ctc")}
-    one, other = (fingerprint([Encoded(given["source"], given["target"], auxiliary={
-        name: given[name] for name in ("tags", "ctc")})]) for given in (values, values | {changed: np.arange(1, 5)}))
+    one, other = (
+        fingerprint(
+            [Encoded(given["source"], given["target"], auxiliary={name: given[name] for name in ("tags", "ctc")})]
+        )
+        for given in (values, values | {changed: np.arange(1, 5)})
+    )
     assert one != other
 
 
@@ -189,15 +242,18 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(run, folder, 
     config = small_config(folder, max_updates=2)
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
         start(Config.model_validate({**config.model_dump(), "seed": seed}), tmp_path / name)
-    one, two, three = ((tmp_path / name / "checkpoints" / "last" / "model.safetensors").read_bytes()
-                       for name in ("one", "two", "three"))
+    one, two, three = (
+        (tmp_path / name / "checkpoints" / "last" / "model.safetensors").read_bytes()
+        for name in ("one", "two", "three")
+    )
     assert one == two != three
 
 
 def test_a_run_without_test_splits_has_its_validation_figures(folder, tmp_path):
     config = small_config(folder, max_updates=2)
-    summary = start(config.model_copy(update={"data": config.data.model_copy(update={"test_splits": ()})}),
-                    tmp_path / "run")
+    summary = start(
+        config.model_copy(update={"data": config.data.model_copy(update={"test_splits": ()})}), tmp_path / "run"
+    )
     assert list(summary["splits"]) == ["validation"] and summary["signature"] == summary["formula"] == ""
     assert (tmp_path / "run" / "report.html").is_file()
     evaluate(tmp_path / "run")
@@ -211,8 +267,10 @@ def test_the_summary_says_what_the_predictions_say(run, tmp_path):
     before = json.loads((copy / "summary.json").read_text())
     evaluate(copy)
     assert json.loads((copy / "summary.json").read_text()) == before
-    found, name = evaluate(copy, "search.max_length_factor=0.01", "search.max_length_extra=1"), \
-        "test@max_length_factor=0.01,max_length_extra=1"
+    found, name = (
+        evaluate(copy, "search.max_length_factor=0.01", "search.max_length_extra=1"),
+        "test@max_length_factor=0.01,max_length_extra=1",
+    )
     after = json.loads((copy / "summary.json").read_text())
     assert list(found["splits"]) == [name] and after["splits"] == before["splits"] | found["splits"]
     assert after["failures"][name]["truncated"] == 100.0 and after["intervals"][name] == found["intervals"][name]
@@ -232,7 +290,8 @@ def test_a_row_of_other_settings_is_on_all_pages_and_tested_against_the_run_s_ow
     assert [(row.run, row.split, row.figure) for row in found.rows] == [
         (f"{copy.parent.name}/run", "test", summary["splits"]["test"]["f1"]),
         (f"{copy.parent.name}/run@beam_size=2", name, summary["splits"][name]["f1"]),
-        (f"{run.parent.name}/run", "test", summary["splits"]["test"]["f1"])]
+        (f"{run.parent.name}/run", "test", summary["splits"]["test"]["f1"]),
+    ]
     assert len(found.pairs) == 3
     assert cli.main(["compare", str(copy), "--html", str(tmp_path / "page.html")]) == 0
     assert "run@beam_size=2" in capsys.readouterr().out

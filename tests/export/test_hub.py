@@ -44,11 +44,13 @@ def run(tmp_path_factory):
 def test_an_exported_folder_predicts_what_the_run_predicts(run, tmp_path):
     assert cli.main(["export", str(run.path), str(tmp_path / "hub")]) == 0
     moved = shutil.move(tmp_path / "hub", tmp_path / "elsewhere")
-    found, wanted = (one.predict(SENTENCES, n_best=2, settings={"search.beam_size": 2})
-                     for one in (s2s.load(moved), run))
+    found, wanted = (
+        one.predict(SENTENCES, n_best=2, settings={"search.beam_size": 2}) for one in (s2s.load(moved), run)
+    )
     assert found == wanted
-    assert str(run.path.parent) not in "".join(path.read_text() for path in (
-        tmp_path / "elsewhere/README.md", tmp_path / "elsewhere/config.yaml"))
+    assert str(run.path.parent) not in "".join(
+        path.read_text() for path in (tmp_path / "elsewhere/README.md", tmp_path / "elsewhere/config.yaml")
+    )
 
 
 def test_the_card_has_the_hubs_head_and_the_runs_figures(run, tmp_path):
@@ -62,9 +64,14 @@ def test_the_card_has_the_hubs_head_and_the_runs_figures(run, tmp_path):
     assert all(title in text for title in ("## Figures", "## Data and training", "## Limits", "s2s.load("))
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["RUN", "OUT", "--to", "onnx"], "'onnx' is not one of"), (["nowhere", "OUT"], "nowhere"),
-    (["RUN", "RUN"], "the run itself")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["RUN", "OUT", "--to", "onnx"], "'onnx' is not one of"),
+        (["nowhere", "OUT"], "nowhere"),
+        (["RUN", "RUN"], "the run itself"),
+    ],
+)
 def test_what_cannot_be_exported_is_said(run, tmp_path, capsys, words, said):
     places = {"RUN": str(run.path), "OUT": str(tmp_path / "out")}
     assert cli.main(["export", *(places.get(word, word) for word in words)]) == 2
@@ -72,8 +79,13 @@ def test_what_cannot_be_exported_is_said(run, tmp_path, capsys, words, said):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("name", "got"), [("hf://owner", "is no name of the Hub"),
-                                           ("hf://owner/absent", "cannot be had from the Hub: HF_HUB_OFFLINE is set")])
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("hf://owner", "is no name of the Hub"),
+        ("hf://owner/absent", "cannot be had from the Hub: HF_HUB_OFFLINE is set"),
+    ],
+)
 def test_the_hub_is_asked_by_name_alone_and_offline_refused(monkeypatch, name, got):
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -100,7 +112,8 @@ def test_tensorboard_reads_the_scalars_and_texts_of_a_run(run):
     drawn = np.asarray(Image.open(io.BytesIO(board[0].encoded_image_string)).convert("L"))
     assert (drawn == callbacks.attention_picture(packed)).all()
     weights = np.frombuffer(base64.b64decode(packed["values"]), dtype=np.uint8).reshape(
-        [packed[name] for name in ("layers", "heads", "rows", "columns")])
+        [packed[name] for name in ("layers", "heads", "rows", "columns")]
+    )
     layer, head, high, wide = weights.shape[0] - 1, weights.shape[1] - 1, weights.shape[2] + 1, weights.shape[3] + 1
     corner = drawn[::4, ::4][layer * high :, head * wide :][: high - 1, : wide - 1]
     assert ((corner == 0) == (weights[layer, head] == weights[layer, head].max())).all()

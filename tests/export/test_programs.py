@@ -29,9 +29,14 @@ TINY = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "encoder_layers":
 
 def settings(**changes):
     """Those of a tiny run; keys of sections are joined by two underscores."""
-    given = {"task": "translation", "device": "cpu", "backbone": dict(TINY),
-             "translation": {"vocabulary_size": 120}, "search": {"max_length_extra": 6, "max_length_factor": 1.0},
-             "training": {"threads": 1, "max_updates": 1, "validate_every": 1, "log_every": 1, "precision": "float32"}}
+    given = {
+        "task": "translation",
+        "device": "cpu",
+        "backbone": dict(TINY),
+        "translation": {"vocabulary_size": 120},
+        "search": {"max_length_extra": 6, "max_length_factor": 1.0},
+        "training": {"threads": 1, "max_updates": 1, "validate_every": 1, "log_every": 1, "precision": "float32"},
+    }
     for key, value in changes.items():
         section, _, name = key.partition("__")
         given.setdefault(section, {})[name] = value
@@ -41,6 +46,7 @@ def settings(**changes):
 @pytest.fixture
 def tiny(roughen):
     """A factory of runs with random weights."""
+
     def make(**changes):
         torch.manual_seed(1)
         config = Config.model_validate(settings(**changes))
@@ -50,6 +56,7 @@ def tiny(roughen):
         roughen(predictor.learner, noise=0.1)
         predictor.learner.eval()
         return LoadedRun(config, predictor)
+
     return make
 
 
@@ -72,10 +79,14 @@ def logits(run, source, target_in):
         return run.predictor.model(source, torch.ones_like(source, dtype=torch.bool), target_in)
 
 
-SHAPES = [{}, {"backbone__norm_placement": "post"}, {"backbone__tie_embeddings": False, "backbone__activation": "gelu"},
-          {"backbone__norm_placement": "post", "backbone__tie_embeddings": False},
-          {"translation__joint": False, "translation__target_subwords": "unigram", "backbone__activation": "gelu"},
-          {"translation__joint": False, "backbone__norm_placement": "post", "backbone__tie_embeddings": False}]
+SHAPES = [
+    {},
+    {"backbone__norm_placement": "post"},
+    {"backbone__tie_embeddings": False, "backbone__activation": "gelu"},
+    {"backbone__norm_placement": "post", "backbone__tie_embeddings": False},
+    {"translation__joint": False, "translation__target_subwords": "unigram", "backbone__activation": "gelu"},
+    {"translation__joint": False, "backbone__norm_placement": "post", "backbone__tie_embeddings": False},
+]
 
 
 @pytest.mark.parametrize("changes", SHAPES, ids=lambda changes: "-".join(map(str, changes.values())) or "default")
@@ -84,8 +95,9 @@ def test_transformers_computes_the_same_logits_and_greedy_outputs(tiny, transfor
     write_transformers(run, tmp_path)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert type(model).__name__ == ("MarianMTModel" if changes.get("backbone__norm_placement") == "post" else
-                                    "PegasusForConditionalGeneration")
+    assert type(model).__name__ == (
+        "MarianMTModel" if changes.get("backbone__norm_placement") == "post" else "PegasusForConditionalGeneration"
+    )
     batch = tokenizer([SENTENCES[0]], return_tensors="pt")
     assert batch["input_ids"][0].tolist() == run.task.source.encode(SENTENCES[0], {}).tolist()
     target_in = torch.tensor([[1, 7, 9, 30, 8]])
@@ -104,9 +116,13 @@ def ctranslate2():
     return pytest.importorskip("ctranslate2", reason="comes with the extra `ctranslate2`")
 
 
-MORE = [*SHAPES, {"backbone__norm": "rms", "backbone__activation": "swiglu"}, {"backbone__positions": "learned"},
-        {"backbone__norm": "rms", "backbone__norm_placement": "post"},
-        {"translation__source_subwords": "characters", "translation__target_subwords": "characters"}]
+MORE = [
+    *SHAPES,
+    {"backbone__norm": "rms", "backbone__activation": "swiglu"},
+    {"backbone__positions": "learned"},
+    {"backbone__norm": "rms", "backbone__norm_placement": "post"},
+    {"translation__source_subwords": "characters", "translation__target_subwords": "characters"},
+]
 
 
 @pytest.mark.parametrize("changes", MORE, ids=lambda changes: "-".join(map(str, changes.values())) or "default")
@@ -115,8 +131,10 @@ def test_ctranslate2_finds_the_same_greedy_outputs_with_the_same_scores(tiny, ct
     examples = [run.task.from_text(text) for text in SENTENCES]
     ours, theirs = (list(one.predict(examples)) for one in (run, with_engine(run, tmp_path, "ctranslate2")))
     assert [found[0][0] for found in theirs] == [found[0][0] for found in ours]
-    limit = [int(run.predictor.options.max_length_factor * len(one.source)) + run.predictor.options.max_length_extra
-             for one in run.task.encode(examples)]
+    limit = [
+        int(run.predictor.options.max_length_factor * len(one.source)) + run.predictor.options.max_length_extra
+        for one in run.task.encode(examples)
+    ]
     for one, other, most in zip(ours, theirs, limit, strict=True):
         if len(run.task.target.encode(one[0][0], {})) < most - 1:  # END was not forced
             assert other[0][1] == pytest.approx(one[0][1], abs=1e-4)
@@ -129,11 +147,16 @@ def test_an_engine_gives_several_hypotheses_ranked_by_the_suites_scores(tiny, ct
         assert len(found) == 3 and scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize(("changes", "engine", "named"), [
-    ({}, "onnx", "--engine onnx"), ({"search__sampling": True}, "ctranslate2", "search.sampling"),
-    ({"search__no_repeat_ngram": 2}, "ctranslate2", "search.no_repeat_ngram"),
-    ({"backbone__norm": "power"}, "ctranslate2", "backbone.norm power"),
-    ({"backbone__positions": "alibi"}, "ctranslate2-int8", "backbone.positions alibi")])
+@pytest.mark.parametrize(
+    ("changes", "engine", "named"),
+    [
+        ({}, "onnx", "--engine onnx"),
+        ({"search__sampling": True}, "ctranslate2", "search.sampling"),
+        ({"search__no_repeat_ngram": 2}, "ctranslate2", "search.no_repeat_ngram"),
+        ({"backbone__norm": "power"}, "ctranslate2", "backbone.norm power"),
+        ({"backbone__positions": "alibi"}, "ctranslate2-int8", "backbone.positions alibi"),
+    ],
+)
 def test_what_an_engine_cannot_do_is_refused_by_name(tiny, ctranslate2, tmp_path, changes, engine, named):
     with pytest.raises(ConfigError) as caught:
         with_engine(tiny(**changes), tmp_path, engine)
@@ -158,10 +181,12 @@ def card_of(run, folder, kind):
     return code.replace("path/to/this/folder", str(folder))
 
 
-@pytest.mark.parametrize(("kind", "most"), [
-    pytest.param("transformers", 7, marks=pytest.mark.slow), ("ctranslate2", 6), ("hub-folder", 3)])
+@pytest.mark.parametrize(
+    ("kind", "most"), [pytest.param("transformers", 7, marks=pytest.mark.slow), ("ctranslate2", 6), ("hub-folder", 3)]
+)
 def test_the_lines_in_the_card_run_in_a_fresh_process_beside_a_torchaudio_that_cannot_be_loaded(
-        trained, tmp_path, kind, most):
+    trained, tmp_path, kind, most
+):
     if kind != "hub-folder":
         pytest.importorskip(kind, reason=f"comes with the extra `{kind}`")
     code = card_of(trained, tmp_path / "exported", kind)
@@ -169,8 +194,14 @@ def test_the_lines_in_the_card_run_in_a_fresh_process_beside_a_torchaudio_that_c
     broken = tmp_path / "modules" / "torchaudio" / "__init__.py"  # as one made for CUDA beside a CPU's PyTorch
     broken.parent.mkdir(parents=True)
     broken.write_text("raise OSError('Could not load this library')")
-    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
-                           env={**os.environ, "PYTHONPATH": f"{broken.parents[1]}:{Path(cli.__file__).parents[2]}"})
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{broken.parents[1]}:{Path(cli.__file__).parents[2]}"},
+    )
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(trained.predict(["The dog sleeps."])[0].text)
 
@@ -182,13 +213,20 @@ def test_predict_takes_an_engine(trained, ctranslate2, capsys):
     assert "several runs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("changes", "named", "program"), [
-    ({"backbone__positions": "rotary"}, "backbone.positions rotary", "transformers"),
-    ({"backbone__norm": "rms"}, "backbone.norm rms", "transformers"),
-    ({"backbone__encoder_kernel": 3}, "backbone.encoder_kernel 3", "transformers"),
-    ({"strategy__kind": "ctc"}, "strategy.kind ctc", "transformers"),
-    ({"translation__source_subwords": "characters", "translation__target_subwords": "characters"}, "characters",
-     "transformers")])
+@pytest.mark.parametrize(
+    ("changes", "named", "program"),
+    [
+        ({"backbone__positions": "rotary"}, "backbone.positions rotary", "transformers"),
+        ({"backbone__norm": "rms"}, "backbone.norm rms", "transformers"),
+        ({"backbone__encoder_kernel": 3}, "backbone.encoder_kernel 3", "transformers"),
+        ({"strategy__kind": "ctc"}, "strategy.kind ctc", "transformers"),
+        (
+            {"translation__source_subwords": "characters", "translation__target_subwords": "characters"},
+            "characters",
+            "transformers",
+        ),
+    ],
+)
 def test_what_a_program_cannot_express_is_refused_by_name(tiny, monkeypatch, tmp_path, changes, named, program):
     run = tiny(**changes)
     monkeypatch.setattr("seq2seq_suite.export.hub.config_of", lambda *_, **__: run.config)

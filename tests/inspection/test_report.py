@@ -19,23 +19,40 @@ from seq2seq_suite.prediction.build import build_predictor
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.prediction.open_task import open_task
 
-BACKBONE = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1,
-            "dropout": 0.0}
+BACKBONE = {
+    "width": 16,
+    "feed_forward_width": 16,
+    "num_heads": 2,
+    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "dropout": 0.0,
+}
 AS_A_USER_HAS_IT = {name: getattr(inspecting, name) for name in ("MOST_EXAMPLES", "_WRONG")}
-PAIRS = [("The dog sees a cat .", "Der Hund sieht eine Katze ."), ("A bird sings .", "Ein Vogel singt ."),
-         ("The cat sees the dog .", "Die Katze sieht den Hund .")]
+PAIRS = [
+    ("The dog sees a cat .", "Der Hund sieht eine Katze ."),
+    ("A bird sings .", "Ein Vogel singt ."),
+    ("The cat sees the dog .", "Die Katze sieht den Hund ."),
+]
 
 
 @pytest.fixture
 def loaded(roughen):
     """A function: an untrained run of translation with its examples."""
+
     def make(strategy="autoregressive", *, kernels="fast", backbone=None, beam_size=1, **search):
         torch.manual_seed(1)
-        config = Config.model_validate({
-            "task": "translation", "device": "cpu", "kernels": kernels, "backbone": {**BACKBONE, **(backbone or {})},
-            "strategy": {"kind": strategy}, "search": {"beam_size": beam_size, **search},
-            "translation": {"source_subwords": "characters", "target_subwords": "characters"},
-            "training": {"precision": "float32"}})
+        config = Config.model_validate(
+            {
+                "task": "translation",
+                "device": "cpu",
+                "kernels": kernels,
+                "backbone": {**BACKBONE, **(backbone or {})},
+                "strategy": {"kind": strategy},
+                "search": {"beam_size": beam_size, **search},
+                "translation": {"source_subwords": "characters", "target_subwords": "characters"},
+                "training": {"precision": "float32"},
+            }
+        )
         task = open_task(config.task, config)
         examples = [Example(source, target) for source, target in PAIRS]
         task.fit(examples)
@@ -44,6 +61,7 @@ def loaded(roughen):
         predictor.learner.eval()
         options = predictor.options.changed(max_length_factor=1.0, max_length_extra=5)
         return LoadedRun(config, replace(predictor, options=options)), examples
+
     return make
 
 
@@ -53,8 +71,9 @@ def weights_of(packed):
 
 
 @pytest.mark.parametrize("kernels", ["fast", "plain"])
-@pytest.mark.parametrize("backbone", [{}, {"encoder": "none"}, {"attention_score": "additive"},
-                                      {"positions": "rotary"}])
+@pytest.mark.parametrize(
+    "backbone", [{}, {"encoder": "none"}, {"attention_score": "additive"}, {"positions": "rotary"}]
+)
 def test_weights_sum_to_one_and_give_the_output_of_their_module(loaded, kernels, backbone):
     run, examples = loaded(kernels=kernels, backbone=backbone)
     predictor, items = run.predictor, run.task.encode(examples)
@@ -73,8 +92,11 @@ def test_weights_sum_to_one_and_give_the_output_of_their_module(loaded, kernels,
         assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]), atol=1e-5)
     left = list(seen)
     for value, out in values:
-        place = next(number for number, weights in enumerate(left) if weights.size(3) == value.size(2)
-                     and torch.allclose(weights @ value, out, atol=1e-5))
+        place = next(
+            number
+            for number, weights in enumerate(left)
+            if weights.size(3) == value.size(2) and torch.allclose(weights @ value, out, atol=1e-5)
+        )
         del left[place]
 
 
@@ -116,13 +138,21 @@ def test_a_length_head_scores_by_the_mean_of_its_pieces(loaded):
         assert one["trace"]["predicted_length"] == len(hypothesis.symbols) and one["trace"]["true"] > 0
 
 
-@pytest.mark.parametrize("backbone", [{"encoder": "rnn"}, {"encoder": "rnn", "decoder": "rnn"},
-                                      {"encoder": "conv", "encoder_kernel": 3}, {"encoder_steps": 2}])
+@pytest.mark.parametrize(
+    "backbone",
+    [
+        {"encoder": "rnn"},
+        {"encoder": "rnn", "decoder": "rnn"},
+        {"encoder": "conv", "encoder_kernel": 3},
+        {"encoder_steps": 2},
+    ],
+)
 def test_other_encoders_and_decoders_show_the_attention_that_they_have(loaded, backbone):
     run, examples = loaded(backbone=backbone)
     one = inspect(run, examples)[0]
     assert set(one["attention"]) == {"cross"} | ({"decoder"} if "decoder" not in backbone else set()) | (
-        {"encoder"} if "encoder" not in backbone else set())
+        {"encoder"} if "encoder" not in backbone else set()
+    )
     for packed in one["attention"].values():
         assert (weights_of(packed).sum(-1) - 1).abs().max() < 0.1
     if "encoder_steps" in backbone:

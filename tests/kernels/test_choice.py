@@ -18,8 +18,15 @@ from seq2seq_suite.kernels.places import Dropout
 from seq2seq_suite.kernels.plain import dropout as plain_dropout
 from seq2seq_suite.prediction import load_run as opening
 
-TINY = ("backbone.width=8", "backbone.feed_forward_width=8", "backbone.num_heads=2", "backbone.encoder_layers=1",
-        "backbone.decoder_layers=1", "training.max_updates=1", "training.validate_every=1")
+TINY = (
+    "backbone.width=8",
+    "backbone.feed_forward_width=8",
+    "backbone.num_heads=2",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+    "training.max_updates=1",
+    "training.validate_every=1",
+)
 MINE = "def halve(x, rate):\n    return x / 2\n"
 
 
@@ -65,13 +72,16 @@ def test_components_of_a_block_hold_where_none_is_given():
         assert layer("fast", {"dropout": fast_dropout}).dropout is fast_dropout
 
 
-@pytest.mark.parametrize(("text", "name", "said"), [
-    (MINE, "third", r"mine\.py: .*no function or class third\n *expected: one of halve"),
-    ("x = 1\ny = x.z\n", "y", r"mine\.py:2: .*AttributeError"),
-    ("def f(:\n", "f", r"mine\.py:1: .*SyntaxError"),
-    ("raise SystemExit('away')\n", "f", r"mine\.py:1: .*SystemExit: away"),
-    ("class Odd(BaseException): pass\nraise Odd\n", "f", r"mine\.py:2: .*Odd"),
-])
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        (MINE, "third", r"mine\.py: .*no function or class third\n *expected: one of halve"),
+        ("x = 1\ny = x.z\n", "y", r"mine\.py:2: .*AttributeError"),
+        ("def f(:\n", "f", r"mine\.py:1: .*SyntaxError"),
+        ("raise SystemExit('away')\n", "f", r"mine\.py:1: .*SystemExit: away"),
+        ("class Odd(BaseException): pass\nraise Odd\n", "f", r"mine\.py:2: .*Odd"),
+    ],
+)
 def test_a_component_that_cannot_be_loaded_says_where_it_fails(tmp_path, text, name, said):
     (tmp_path / "mine.py").write_text(text)
     mine = f"{tmp_path / 'mine.py'}:{name}"
@@ -100,17 +110,21 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def write(folder: Path, component: str) -> Path:
     yaml = folder / "lab.yaml"
-    yaml.write_text(f"task: parsing\nkernels: plain\ncomponents:\n  {component}\n"
-                    "data: {path: data}\nparsing: {min_count: 1}\n")
+    yaml.write_text(
+        f"task: parsing\nkernels: plain\ncomponents:\n  {component}\ndata: {{path: data}}\nparsing: {{min_count: 1}}\n"
+    )
     return yaml
 
 
-@pytest.mark.parametrize(("component", "said"), [
-    ("drop: mine.py:halve", r"lab\.yaml:4: components\.drop: there is no such slot: choose one of .*dropout"),
-    ("dropout: your.py:halve", r"lab\.yaml:4: components\.dropout: there is no file .*course/your\.py"),
-    ("dropout: mine.py", r"lab\.yaml:4: components\.dropout: got 'mine\.py' \(text\)\n.*FILE\.py:NAME"),
-    ("dropout: 3", r"lab\.yaml:4: components\.dropout: got 3"),
-])
+@pytest.mark.parametrize(
+    ("component", "said"),
+    [
+        ("drop: mine.py:halve", r"lab\.yaml:4: components\.drop: there is no such slot: choose one of .*dropout"),
+        ("dropout: your.py:halve", r"lab\.yaml:4: components\.dropout: there is no file .*course/your\.py"),
+        ("dropout: mine.py", r"lab\.yaml:4: components\.dropout: got 'mine\.py' \(text\)\n.*FILE\.py:NAME"),
+        ("dropout: 3", r"lab\.yaml:4: components\.dropout: got 3"),
+    ],
+)
 def test_a_component_that_cannot_be_is_named_with_its_line(folder, component, said):
     with pytest.raises(ConfigError, match=said):
         load(write(folder, component), own=True)
@@ -120,8 +134,7 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     config = load(write(folder, "dropout: mine.py:halve"), TINY, own=True)
     component = config.components["dropout"]
     assert component == f"{folder / 'mine.py'}:halve"
-    assert ("your code", f"{component} is run for components.dropout"
-            ) in check.examine(config)
+    assert ("your code", f"{component} is run for components.dropout") in check.examine(config)
     run = folder.parent / "run"
     verbs.run(config, run, resume=False, overwrite=False, command=[])
     facts = json.loads((run / "provenance.json").read_text())

@@ -18,12 +18,21 @@ from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 KINDS = {
-    "pre": {}, "post": {"norm_placement": "post", "positions": "learned"}, "rms": {"norm": "rms", "activation": "gelu"},
-    "swiglu": {"activation": "swiglu", "tie_embeddings": False}, "factorised": {"embedding_width": 8},
-    "no positions": {"positions": "none"}, "rotary": {"positions": "rotary"},
+    "pre": {},
+    "post": {"norm_placement": "post", "positions": "learned"},
+    "rms": {"norm": "rms", "activation": "gelu"},
+    "swiglu": {"activation": "swiglu", "tie_embeddings": False},
+    "factorised": {"embedding_width": 8},
+    "no positions": {"positions": "none"},
+    "rotary": {"positions": "rotary"},
 }
-SEARCHES = {"greedy": {}, "beam": {"beam_size": 3, "num_hypotheses": 2}, "longer": {"min_length": 4},
-            "ctc": {"ctc_weight": 0.3, "beam_size": 2}, "sampling": {"sampling": True}}
+SEARCHES = {
+    "greedy": {},
+    "beam": {"beam_size": 3, "num_hypotheses": 2},
+    "longer": {"min_length": 4},
+    "ctc": {"ctc_weight": 0.3, "beam_size": 2},
+    "sampling": {"sampling": True},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,8 +59,15 @@ def compare(monkeypatch):
         found = []
         for compile in (False, True):
             torch.manual_seed(3)
-            found.append(searching.generate(model, batch, options=SearchOptions(compile=compile, **options),
-                                            limit=torch.tensor(limit), constraint=constraint))
+            found.append(
+                searching.generate(
+                    model,
+                    batch,
+                    options=SearchOptions(compile=compile, **options),
+                    limit=torch.tensor(limit),
+                    constraint=constraint,
+                )
+            )
         for plain, fast in zip(*found, strict=True):
             assert [(one.symbols, one.complete) for one in fast] == [(one.symbols, one.complete) for one in plain]
             assert [one.score for one in fast] == pytest.approx([one.score for one in plain], rel=1e-4, abs=1e-4)
@@ -104,14 +120,14 @@ def test_decoders_that_are_watched_or_not_known_are_left_to_pytorch(compare, mak
 
 
 def test_code_is_compiled_once_for_all_processes():
-    file, = (native.cache_root() / native.COMPILED).glob("*.so")
+    (file,) = (native.cache_root() / native.COMPILED).glob("*.so")
     before = file.stat().st_mtime_ns
     native.library.__wrapped__()
     assert [file] == list(file.parent.glob("*.so")) and file.stat().st_mtime_ns == before
 
 
 def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
-    file, = (native.cache_root() / native.COMPILED).glob("*.so")
+    (file,) = (native.cache_root() / native.COMPILED).glob("*.so")
     whole = file.read_bytes()
 
     def replace(content: bytes) -> None:  # what is loaded already must stay as it is
@@ -145,9 +161,15 @@ def test_a_cache_that_cannot_be_written_is_reported_with_a_remedy(monkeypatch, t
     assert "XDG_CACHE_HOME" in error.value.remedy
 
 
-@pytest.mark.parametrize("compiler, reported", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
-                                            ("false", "fails"),
-                                            ("true", "fails: it prints nothing"), (" ", "no C\\+\\+ compiler")])
+@pytest.mark.parametrize(
+    "compiler, reported",
+    [
+        ("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
+        ("false", "fails"),
+        ("true", "fails: it prints nothing"),
+        (" ", "no C\\+\\+ compiler"),
+    ],
+)
 def test_the_message_on_a_machine_without_a_compiler_has_a_remedy(monkeypatch, compiler, reported):
     monkeypatch.setenv("CXX", compiler)
     with pytest.raises(ConfigError, match=reported) as error:

@@ -11,9 +11,13 @@ from seq2seq_suite.kernels.decoder import FastDecoder, FastEncoder
 from seq2seq_suite.model.layers import causal
 
 KINDS = {
-    "pre": {}, "post": {"norm_placement": "post"}, "rms": {"norm": "rms", "activation": "gelu"},
-    "rotary": {"positions": "rotary", "activation": "swiglu"}, "alibi": {"positions": "alibi", "decoder_layers": 1},
-    "experts": {"experts": 2, "experts_per_token": 1}, "decoder alone": {"encoder": "none"},
+    "pre": {},
+    "post": {"norm_placement": "post"},
+    "rms": {"norm": "rms", "activation": "gelu"},
+    "rotary": {"positions": "rotary", "activation": "swiglu"},
+    "alibi": {"positions": "alibi", "decoder_layers": 1},
+    "experts": {"experts": 2, "experts_per_token": 1},
+    "decoder alone": {"encoder": "none"},
 }
 
 
@@ -52,8 +56,10 @@ def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_b
         return
     chosen = torch.tensor([2, 0])
     symbols = symbols[: 2 * beams]
-    torch.testing.assert_close(walk(ready, memory.select(chosen), symbols, beams=beams),
-                               walk(model, memory.select(chosen), symbols, beams=beams))
+    torch.testing.assert_close(
+        walk(ready, memory.select(chosen), symbols, beams=beams),
+        walk(model, memory.select(chosen), symbols, beams=beams),
+    )
 
 
 @pytest.mark.parametrize("lengths", [[5], [4, 4], [5, 3]])

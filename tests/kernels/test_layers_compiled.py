@@ -32,6 +32,15 @@ def test_compiled_layers_have_the_loss_and_gradients_of_plain_ones(make_model, m
 def test_a_cpu_is_refused_with_the_reason(capsys, tmp_path):
     with pytest.raises(ConfigError, match="the device is cpu"):
         compile_layers(torch.nn.Linear(1, 1), torch.device("cpu"))
-    reported = cli.main(["run", "tasks/parsing.yaml", "data.size=16", "training.compile=true", "device=cpu",
-                     "--output", str(tmp_path / "run")])
+    reported = cli.main(
+        [
+            "run",
+            "tasks/parsing.yaml",
+            "data.size=16",
+            "training.compile=true",
+            "device=cpu",
+            "--output",
+            str(tmp_path / "run"),
+        ]
+    )
     assert reported == 2 and "0.72 times" in capsys.readouterr().err

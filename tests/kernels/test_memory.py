@@ -53,8 +53,9 @@ print(found[1] - found[0], found[3] - found[2])
 @pytest.mark.skipif(not torch_private.has_onednn() or sys.platform != "linux", reason="oneDNN or /proc is missing")
 def test_new_shapes_of_a_product_take_no_more_memory_for_ever():
     environment = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
-    done = subprocess.run([sys.executable, "-c", SHAPES], env=environment, capture_output=True, text=True, check=True,
-                          timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", SHAPES], env=environment, capture_output=True, text=True, check=True, timeout=100
+    )
     first, last = map(int, done.stdout.split())
     assert first > 20  # 150 in PyTorch 2.13, 30 to 70 in 2.11; otherwise this says nothing
     assert last < first / 8

@@ -31,8 +31,10 @@ def test_plain_models_learn_and_write_what_fast_ones_do(make_model, make_batch, 
         strategy = strategy_of(strategy_type, kernel=implementation)
         loss = strategy.loss(model, batch)
         sum(loss.sums.values()).backward()
-        written = [strategy.generate(model, batch, options=SearchOptions(beam_size=beam), limit=torch.full((3,), 8))
-                   for beam in (1, 3)]
+        written = [
+            strategy.generate(model, batch, options=SearchOptions(beam_size=beam), limit=torch.full((3,), 8))
+            for beam in (1, 3)
+        ]
         outputs = [[hypothesis.symbols for hypothesis in row] for rows in written for row in rows]
         scores = torch.tensor([hypothesis.score for rows in written for row in rows for hypothesis in row])
         found.append((loss.sums, {name: value.grad for name, value in model.named_parameters()}, scores, outputs))
@@ -50,6 +52,7 @@ def test_every_slot_has_its_place_in_models_or_strategies(make_model, make_batch
         def call(*given, **named):
             called.add(slot)
             return plain(*given, **named)
+
         return call
 
     for slot in kernels.SLOTS:

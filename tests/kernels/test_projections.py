@@ -32,16 +32,24 @@ def test_one_product_gives_the_values_and_gradients_of_three(pair):
         memory = attention.memory_keys_values(given)
         values = alone, out, cache.keys, cache.values, memory.keys, memory.values
         sum((value * torch.linspace(-1, 1, value.numel()).view_as(value)).sum() for value in values).backward()
-        found.append({"x": given.grad, **{name: one.grad for name, one in attention.named_parameters()},
-                      **{str(place): value.detach() for place, value in enumerate(values)}})
+        found.append(
+            {
+                "x": given.grad,
+                **{name: one.grad for name, one in attention.named_parameters()},
+                **{str(place): value.detach() for place, value in enumerate(values)},
+            }
+        )
     torch.testing.assert_close(*found)
 
 
 def test_it_is_one_product_of_three_parameters(pair, monkeypatch):
     fast, _ = pair
     shapes, linear = [], projections.functional.linear
-    monkeypatch.setattr(projections.functional, "linear",
-                        lambda x, weight, bias: shapes.append(tuple(weight.shape)) or linear(x, weight, bias))
+    monkeypatch.setattr(
+        projections.functional,
+        "linear",
+        lambda x, weight, bias: shapes.append(tuple(weight.shape)) or linear(x, weight, bias),
+    )
     fast.output, x = torch.nn.Identity(), torch.randn(1, 3, 8)
     fast(x, None)
     fast.memory_keys_values(x)

@@ -10,9 +10,15 @@ from seq2seq_suite.kernels.torch_private import foreach
 
 
 @pytest.mark.parametrize("together", [True, False])
-@pytest.mark.parametrize(("operation", "others", "alpha"), [
-    ("mul_", (0.5,), 1.0), ("add_", ("tensors",), -2.0), ("lerp_", ("tensors", 0.25), 1.0),
-    ("lerp", ("tensors", 0.25), 1.0)])
+@pytest.mark.parametrize(
+    ("operation", "others", "alpha"),
+    [
+        ("mul_", (0.5,), 1.0),
+        ("add_", ("tensors",), -2.0),
+        ("lerp_", ("tensors", 0.25), 1.0),
+        ("lerp", ("tensors", 0.25), 1.0),
+    ],
+)
 def test_a_method_of_many_tensors_is_that_of_each(monkeypatch, operation, others, alpha, together):
     if not together:
         monkeypatch.delattr(torch, f"_foreach_{operation}")
@@ -20,9 +26,12 @@ def test_a_method_of_many_tensors_is_that_of_each(monkeypatch, operation, others
     tensors, given = ([torch.randn(2, 3), torch.randn(4)] for _ in range(2))
     arguments = [given if other == "tensors" else other for other in others]
     options = {"alpha": alpha} if alpha != 1.0 else {}
-    expected = [getattr(tensor.clone(), operation)(*(other if isinstance(other, float) else other[place]
-                                                     for other in arguments), **options)
-                for place, tensor in enumerate(tensors)]
+    expected = [
+        getattr(tensor.clone(), operation)(
+            *(other if isinstance(other, float) else other[place] for other in arguments), **options
+        )
+        for place, tensor in enumerate(tensors)
+    ]
     before = [tensor.clone() for tensor in tensors]
     found = foreach(operation, tensors, *arguments, alpha=alpha)
     torch.testing.assert_close(list(found), expected)

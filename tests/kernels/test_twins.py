@@ -41,8 +41,12 @@ def masks() -> dict[str, Tensor | None]:
     drawn[..., 0] = True
     blind = drawn.clone()
     blind[0, :, 1], blind[1, :, 4] = False, False
-    return {"all": None, "keys": (torch.arange(7) < torch.tensor([[4], [7]])).view(2, 1, 1, 7), "queries": drawn,
-            "blind": blind}
+    return {
+        "all": None,
+        "keys": (torch.arange(7) < torch.tensor([[4], [7]])).view(2, 1, 1, 7),
+        "queries": drawn,
+        "blind": blind,
+    }
 
 
 def attention(function, query, key, value, bias, *, mask: Tensor | None) -> tuple[Tensor, ...]:
@@ -103,26 +107,44 @@ def linear(function, hidden, weight, bias) -> tuple[Tensor, ...]:
 OUTPUT = ((ROWS, WIDTH), (SYMBOLS, WIDTH), (SYMBOLS,))
 HEADS = ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 4))  # queries, keys and values
 CASES = {
-    **{f"attention to {name}": Case("attention", (*HEADS, (3, 5, 7)), partial(attention, mask=mask))
-       for name, mask in masks().items()},
+    **{
+        f"attention to {name}": Case("attention", (*HEADS, (3, 5, 7)), partial(attention, mask=mask))
+        for name, mask in masks().items()
+    },
     "cache": Case("cache", HEADS[1:], cache),
-    **{f"convolution of {kernel} positions": Case("depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise)
-       for kernel in (1, 3, 15)},
+    **{
+        f"convolution of {kernel} positions": Case(
+            "depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise
+        )
+        for kernel in (1, 3, 15)
+    },
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
-    "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),
-                                                (fast_product, "_LEAST_TRAINED", 0))),
+    "product": Case(
+        "product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0), (fast_product, "_LEAST_TRAINED", 0))
+    ),
     "product of few": Case("product", OUTPUT, product),
     "projections": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections),
-    "projections together": Case("projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections,
-                                 ((fast_projections, "_gains", lambda x: True),)),
+    "projections together": Case(
+        "projections", (OUTPUT[0], *3 * OUTPUT[1:]), projections, ((fast_projections, "_gains", lambda x: True),)
+    ),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
-    **{f"cross-entropy, {rows} rows in a chunk, smoothing {smoothing}": Case(
-        "cross_entropy", OUTPUT, partial(cross_entropy, smoothing=smoothing),
-        ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),)) for rows in (1, 4, 13, 100) for smoothing in (0.0, 0.1)},
-    **{f"log-probabilities, {rows} rows in a chunk": Case(
-        "gather_log_probs", OUTPUT, gather_log_probs, ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),))
-       for rows in (1, 4, 100)},
+    **{
+        f"cross-entropy, {rows} rows in a chunk, smoothing {smoothing}": Case(
+            "cross_entropy",
+            OUTPUT,
+            partial(cross_entropy, smoothing=smoothing),
+            ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),),
+        )
+        for rows in (1, 4, 13, 100)
+        for smoothing in (0.0, 0.1)
+    },
+    **{
+        f"log-probabilities, {rows} rows in a chunk": Case(
+            "gather_log_probs", OUTPUT, gather_log_probs, ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),)
+        )
+        for rows in (1, 4, 100)
+    },
 }
 
 
@@ -152,8 +174,9 @@ def values_and_gradients(case: Case, kind: str, *, low: bool) -> list[Tensor]:
 @pytest.mark.parametrize("low", [False, True], ids=["float32", "bfloat16"])
 def test_the_fast_twin_equals_the_plain_code_in_value_and_gradient(case, low):
     tolerance = {"rtol": 0.05, "atol": 0.1} if low else {"rtol": 1e-4, "atol": 1e-5}
-    for fast, plain in zip(values_and_gradients(case, "fast", low=low), values_and_gradients(case, "plain", low=low),
-                           strict=True):
+    for fast, plain in zip(
+        values_and_gradients(case, "fast", low=low), values_and_gradients(case, "plain", low=low), strict=True
+    ):
         assert fast.dtype == plain.dtype
         torch.testing.assert_close(fast, plain, **tolerance)
 
@@ -164,14 +187,19 @@ def test_attention_by_products_is_the_plain_one_in_float32_too(mask):
     torch.manual_seed(1)
     query, key, value, bias = inputs_of(case)
     for given in (None, bias):
-        torch.testing.assert_close(fast_attention._by_products(query, key, value, mask, given, 0.0),
-                                   plain_attention(query, key, value, mask, given), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            fast_attention._by_products(query, key, value, mask, given, 0.0),
+            plain_attention(query, key, value, mask, given),
+            rtol=1e-4,
+            atol=1e-5,
+        )
 
 
 def test_without_gradients_the_values_are_equal_too(case):
     with torch.inference_mode():
-        fast, plain = (case.call(kernels.implementation(case.slot, kind), *inputs_of(case))
-                       for kind in ("fast", "plain"))
+        fast, plain = (
+            case.call(kernels.implementation(case.slot, kind), *inputs_of(case)) for kind in ("fast", "plain")
+        )
     for have, want in zip(fast, plain, strict=True):
         torch.testing.assert_close(have, want, rtol=1e-4, atol=1e-5)
 

@@ -19,7 +19,8 @@ QUESTIONS = {
     "figure": {"ask": "BLEU of one", "answer": "one.bleu", "within": 0.05, "points": 3},
     "alike": {"ask": "Percent of equal outputs", "answer": "same(one, again)", "within": 0.1, "points": 2},
     "which": {"ask": "Which?", "choices": ["sum", "dot product"], "answer": "'dot product'", "points": 1},
-    "why": {"ask": "Why?", "points": 4}}
+    "why": {"ask": "Why?", "points": 4},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +50,26 @@ def experiments(tmp_path_factory):
     """A folder in the place of the package's experiments, with one that takes a second."""
     folder = tmp_path_factory.mktemp("experiments")
     settings = {key: value for key, value in TINY.items() if key != "task"}
-    (folder / "tiny.yaml").write_text(yaml.safe_dump({
-        "base": {"task": "translation"},
-        "settings": {**settings, "training.max_updates": 40, "data.size": 300, "backbone.width": 32,
-                     "training.optimizer": "muon", "training.learning_rate": 1e-2},
-        "plug": ["attend", "causal_mask"], "points": 10, "questions": QUESTIONS,
-        "runs": {"one": {}, "again": {"from": "one", "plug": ["greedy"], "sentences": 8}}}, sort_keys=False))
+    (folder / "tiny.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "base": {"task": "translation"},
+                "settings": {
+                    **settings,
+                    "training.max_updates": 40,
+                    "data.size": 300,
+                    "backbone.width": 32,
+                    "training.optimizer": "muon",
+                    "training.learning_rate": 1e-2,
+                },
+                "plug": ["attend", "causal_mask"],
+                "points": 10,
+                "questions": QUESTIONS,
+                "runs": {"one": {}, "again": {"from": "one", "plug": ["greedy"], "sentences": 8}},
+            },
+            sort_keys=False,
+        )
+    )
     with patch.object(experiment, "EXPERIMENTS", folder), patch.object(unseen, "MOST", 20):
         yield folder
 
@@ -62,12 +77,14 @@ def experiments(tmp_path_factory):
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory, experiments):
     """Makes the folder of a student who has written all parts."""
+
     def make(student: str = "ada") -> Path:
         folder = tmp_path_factory.mktemp(student)
         (folder / "lab.yaml").write_text(f"assignment: tiny\nstudent: {student}\n")
         for name in ("attend", "causal_mask", "greedy"):
             shutil.copy(sources()[name], folder)
         return folder
+
     return make
 
 
@@ -91,6 +108,8 @@ def handed_in(finished, tmp_path):
 @pytest.fixture
 def rewrite():
     """Changes a JSON file."""
+
     def change(file: Path, **facts) -> None:
         file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
+
     return change

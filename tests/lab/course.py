@@ -1,6 +1,5 @@
 """What the tests of laws, faults and alternatives share: the parts of the course, and students made of references."""
 
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

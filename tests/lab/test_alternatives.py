@@ -10,23 +10,39 @@ import torch
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from tests.lab.course import broken, student
 
-ALTERNATIVES = [(assignment, part.name, function, own) for assignment in ASSIGNMENTS
-                for name, own in vars(importlib.import_module(f"tests.lab.alternatives.{assignment.name}")).items()
-                if isinstance(own, types.FunctionType)
-                for part in assignment.parts for function in part.functions if name.startswith(f"{function}_")
-                and not any(name.startswith(f"{other}_") and len(other) > len(function)
-                            for another in assignment.parts for other in another.functions)]
+ALTERNATIVES = [
+    (assignment, part.name, function, own)
+    for assignment in ASSIGNMENTS
+    for name, own in vars(importlib.import_module(f"tests.lab.alternatives.{assignment.name}")).items()
+    if isinstance(own, types.FunctionType)
+    for part in assignment.parts
+    for function in part.functions
+    if name.startswith(f"{function}_")
+    and not any(
+        name.startswith(f"{other}_") and len(other) > len(function)
+        for another in assignment.parts
+        for other in another.functions
+    )
+]
 
 
 @pytest.fixture
 def a_third_of_every_tolerance(monkeypatch):
     isclose = torch.isclose
-    monkeypatch.setattr(torch, "isclose", lambda one, other, rtol=1e-5, atol=1e-8, equal_nan=False: isclose(
-        one, other, rtol=rtol / 3, atol=atol / 3, equal_nan=equal_nan))
+    monkeypatch.setattr(
+        torch,
+        "isclose",
+        lambda one, other, rtol=1e-5, atol=1e-8, equal_nan=False: isclose(
+            one, other, rtol=rtol / 3, atol=atol / 3, equal_nan=equal_nan
+        ),
+    )
 
 
-@pytest.mark.parametrize(("assignment", "part", "function", "own"), ALTERNATIVES, ids=lambda one: (
-    one.__name__ if isinstance(one, types.FunctionType) else getattr(one, "name", one)))
+@pytest.mark.parametrize(
+    ("assignment", "part", "function", "own"),
+    ALTERNATIVES,
+    ids=lambda one: one.__name__ if isinstance(one, types.FunctionType) else getattr(one, "name", one),
+)
 def test_a_right_solution_obeys_every_law(assignment, part, function, own, a_third_of_every_tolerance):
     for seed in range(3):
         assert not broken(assignment.laws(part), student(assignment, part, **{function: own}), seed)
@@ -34,8 +50,17 @@ def test_a_right_solution_obeys_every_law(assignment, part, function, own, a_thi
 
 def test_every_function_is_written_in_two_other_ways_or_more():
     ways = [function for _, _, function, _ in ALTERNATIVES]
-    single = {"start", "allowed", "advance", "decode_step", "fine_tuning_loss", "own_examples", "write_answer",
-              "read_answer", "score_answers"}
+    single = {
+        "start",
+        "allowed",
+        "advance",
+        "decode_step",
+        "fine_tuning_loss",
+        "own_examples",
+        "write_answer",
+        "read_answer",
+        "score_answers",
+    }
     functions = {name for assignment in ASSIGNMENTS for part in assignment.parts for name in part.functions}
     assert {function for function in functions - single if ways.count(function) < 2} == set()
 
@@ -44,10 +69,16 @@ class Dates:
     """A task whose answers are tuples."""
 
     def own_examples(self, seed):
-        days = [(year, month, day) for day in range(4, 14) for month in ("May", "June", "July")
-                for year in range(1980, 2000)]
-        return [(f"the {day}th of {month} {year}", (year, month, day))
-                for year, month, day in random.Random(seed).sample(days, 40)]
+        days = [
+            (year, month, day)
+            for day in range(4, 14)
+            for month in ("May", "June", "July")
+            for year in range(1980, 2000)
+        ]
+        return [
+            (f"the {day}th of {month} {year}", (year, month, day))
+            for year, month, day in random.Random(seed).sample(days, 40)
+        ]
 
     def write_answer(self, answer):
         return tuple(map(str, answer))
@@ -60,8 +91,13 @@ class Dates:
             return None
 
     def score_answers(self, gold, predicted):
-        return 100.0 * sum(found is not None and tuple(found) == tuple(right)
-                           for right, found in zip(gold, predicted, strict=True)) / len(gold)
+        return (
+            100.0
+            * sum(
+                found is not None and tuple(found) == tuple(right) for right, found in zip(gold, predicted, strict=True)
+            )
+            / len(gold)
+        )
 
 
 class Formulas:

@@ -50,8 +50,9 @@ def test_gradients_are_those_of_the_cotangent_and_none_where_detached():
 def test_probes_tell_what_they_were_called_with_in_order():
     student = InProcess({"f": lambda norm, layer, x: x + layer(norm(x))})
     one = torch.ones(1)
-    assert student.call("f", Probe("affine", 2 * one, one, name="norm"), Probe("linear", one[None], name="layer"),
-                        one).tolist() == [4.0]
+    assert student.call(
+        "f", Probe("affine", 2 * one, one, name="norm"), Probe("linear", one[None], name="layer"), one
+    ).tolist() == [4.0]
     assert [(name, float(arguments[0])) for name, arguments in student.calls] == [("norm", 1.0), ("layer", 3.0)]
 
 
@@ -67,9 +68,16 @@ def test_a_starter_is_distinguished_from_a_mistake():
     assert failed.value.begun and "ZeroDivisionError" in failed.value.message
 
 
-@pytest.mark.parametrize(("got", "said"), [
-    (None, "got None"), ("x", "got a str"), (torch.zeros(3), "shape [3], expected [2]"),
-    (torch.tensor([1.0, float("nan")]), "at [1] got nan, expected 2"), ([1.0, 2.1], "at [1] got 2.1, expected 2")])
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (None, "got None"),
+        ("x", "got a str"),
+        (torch.zeros(3), "shape [3], expected [2]"),
+        (torch.tensor([1.0, float("nan")]), "at [1] got nan, expected 2"),
+        ([1.0, 2.1], "at [1] got 2.1, expected 2"),
+    ],
+)
 def test_near_says_what_and_where(got, said):
     with pytest.raises(Broken, match="the sum: ") as broken:
         near(got, torch.tensor([1.0, 2.0]), "the sum", "和")
@@ -77,8 +85,13 @@ def test_near_says_what_and_where(got, said):
 
 
 def test_edges_count_once_all_values_hold():
-    part, laws = Part("f", ("f",), 20), [law(f"f.{n}", part="f", kind=kind)(lambda student, n=n: student.f(n))
-                                         for n, kind in enumerate(("value", "value", "edge", "edge"))]
+    part, laws = (
+        Part("f", ("f",), 20),
+        [
+            law(f"f.{n}", part="f", kind=kind)(lambda student, n=n: student.f(n))
+            for n, kind in enumerate(("value", "value", "edge", "edge"))
+        ],
+    )
 
     def scored(*wrong):
         student = InProcess({"f": lambda n: 1 / (n not in wrong)})

@@ -24,6 +24,7 @@ def experiment_of(tmp_path, monkeypatch):
     def read(name):
         (tmp_path / "lab.yaml").write_text(f"assignment: {name}\nstudent: ada\n")
         return read_experiment(tmp_path)
+
     return read
 
 
@@ -44,8 +45,10 @@ def test_every_question_has_an_answer_in_the_runs(name, experiment_of, monkeypat
     reading = ("apart", "same", "words", "loss", "parameters", "interval_low", "interval_high")
     for function in reading:
         monkeypatch.setitem(answers.FUNCTIONS, function, lambda *args: 1.0)
-    runs = {run: answers.Measured(run, EXPERIMENTS, defaultdict(lambda: 1.0, dict.fromkeys(FIGURES, 1.0)))
-            for run in read.plans}
+    runs = {
+        run: answers.Measured(run, EXPERIMENTS, defaultdict(lambda: 1.0, dict.fromkeys(FIGURES, 1.0)))
+        for run in read.plans
+    }
     for key, question in read.given.questions.items():
         assert question.ask_zh, key
         if question.answer:
@@ -53,8 +56,21 @@ def test_every_question_has_an_answer_in_the_runs(name, experiment_of, monkeypat
             assert not question.choices or found in question.choices, key
 
 
-FIGURES = ("bleu", "exact_match", "forced", "decoding_seconds", "repeated", "invalid", "micro_f1", "macro_f1",
-           "wer", "deletions", "substitutions", "insertions", "main")
+FIGURES = (
+    "bleu",
+    "exact_match",
+    "forced",
+    "decoding_seconds",
+    "repeated",
+    "invalid",
+    "micro_f1",
+    "macro_f1",
+    "wer",
+    "deletions",
+    "substitutions",
+    "insertions",
+    "main",
+)
 
 
 @pytest.mark.parametrize("name", ["speech", "study"])
@@ -66,8 +82,16 @@ def test_whatever_is_chosen_makes_runs_and_the_grader_takes_that_and_nothing_els
             other = next((one for one in given.choices if one != choice and given.choices[one] == options), choice)
             if other != choice and chosen[other] == option:
                 chosen[other] = given.chosen[choice]
-            (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({
-                "base": "labels.yaml", "settings": {"training.max_updates": 1}, "chosen": chosen, "runs": {"x": {}}}))
+            (tmp_path / "experiment.yaml").write_text(
+                yaml.safe_dump(
+                    {
+                        "base": "labels.yaml",
+                        "settings": {"training.max_updates": 1},
+                        "chosen": chosen,
+                        "runs": {"x": {}},
+                    }
+                )
+            )
             plans = read_experiment(tmp_path, own=False).plans
             assert set(plans) == set(given.runs)
             assert min(plan.config.training.max_updates for plan in plans.values()) > 1
@@ -89,9 +113,15 @@ def test_a_study_is_of_two_tasks_and_two_ways():
     assert len(choices["first"]) >= 3 and len(choices["a"]) >= 6
 
 
-@pytest.mark.parametrize(("chosen", "said"), [
-    ({"first": "detection"}, "chosen: first: detection"), ({"second": "translation"}, "first and second are both"),
-    ({"b": "default"}, "a and b are both default"), ({"a": ""}, "chosen: a: nothing")])
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"first": "detection"}, "chosen: first: detection"),
+        ({"second": "translation"}, "first and second are both"),
+        ({"b": "default"}, "a and b are both default"),
+        ({"a": ""}, "chosen: a: nothing"),
+    ],
+)
 def test_a_choice_out_of_bounds_is_refused(chosen, said, experiment_of, tmp_path):
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({"base": "labels.yaml", "chosen": chosen, "runs": {}}))
     with pytest.raises(ConfigError, match=said):

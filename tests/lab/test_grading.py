@@ -28,10 +28,28 @@ from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.remote import FORKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not FORKS, reason="needs fork")]
-TESTS_KEYS = {"number", "name", "score", "max_score", "status", "output", "output_format", "visibility", "tags",
-              "extra_data"}
-TOP_KEYS = {"score", "execution_time", "output", "output_format", "stdout_visibility", "tests", "extra_data",
-            "leaderboard"}
+TESTS_KEYS = {
+    "number",
+    "name",
+    "score",
+    "max_score",
+    "status",
+    "output",
+    "output_format",
+    "visibility",
+    "tags",
+    "extra_data",
+}
+TOP_KEYS = {
+    "score",
+    "execution_time",
+    "output",
+    "output_format",
+    "stdout_visibility",
+    "tests",
+    "extra_data",
+    "leaderboard",
+}
 
 
 def folder(path: Path, student: str, **files: str) -> Path:
@@ -65,8 +83,23 @@ def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processe
     outputs = []
     for jobs in ("1", "2"):
         capsys.readouterr()
-        code = cli.main(["lab", "grade", str(handed), "--seed", "7", "--jobs", jobs, "--csv", str(tmp_path / "g.csv"),
-                         "--html", str(tmp_path / "g.html"), "--json", str(tmp_path / "g.json")])
+        code = cli.main(
+            [
+                "lab",
+                "grade",
+                str(handed),
+                "--seed",
+                "7",
+                "--jobs",
+                jobs,
+                "--csv",
+                str(tmp_path / "g.csv"),
+                "--html",
+                str(tmp_path / "g.html"),
+                "--json",
+                str(tmp_path / "g.json"),
+            ]
+        )
         outputs.append([(tmp_path / f"g.{kind}").read_bytes() for kind in ("csv", "html", "json")])
         assert code == 1
     assert outputs[0] == outputs[1]
@@ -75,7 +108,13 @@ def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processe
     with (tmp_path / "g.csv").open(newline="") as file:
         rows = {row["submission"]: row for row in csv.DictReader(file)}
     assert {name: float(row["points"]) for name, row in rows.items()} == {
-        "attention-b1": 40, "b2": 10, "Ben_17_assignsubmission_file_": 0, "inside": 10, "broken": 0, "empty": 0}
+        "attention-b1": 40,
+        "b2": 10,
+        "Ben_17_assignsubmission_file_": 0,
+        "inside": 10,
+        "broken": 0,
+        "empty": 0,
+    }
     assert rows["empty"]["problem"] == "no lab.yaml in it" and "BadZipFile" in rows["broken"]["problem"]
     assert float(rows["attention-b1"]["heads"]) == 30
 
@@ -110,9 +149,11 @@ def test_a_submission_of_another_assignment_or_of_none_gets_nothing_and_says_so(
 
 
 def test_the_leaderboard_has_the_figures_of_accepted_runs():
-    rows = [Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
-            Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
-            Graded("four", 3, "24.1", "24.1", "right", 3)]
+    rows = [
+        Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
+        Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
+        Graded("four", 3, "24.1", "24.1", "right", 3),
+    ]
     found = gradescope.results(Grade("b1", 1, assignment=ATTENTION, questions=rows))
     assert found["leaderboard"] == [{"name": "heads4", "value": 24.1}]
 
@@ -141,7 +182,17 @@ def test_points_are_summed_to_halves_and_no_cell_is_a_formula():
 
     assert [total(1.2), total(1.3), total(1.1, 1.1), total(0.2)] == [1.0, 1.5, 2.0, 0.0]
     assert [grading._harmless(one) for one in ("=1+1", "+1", "-1", "@a", "b1", 3, "", " =1", "\uff1d1", "a\r=1")] == [
-        "'=1+1", "'+1", "'-1", "'@a", "b1", 3, "", "' =1", "'\uff1d1", "a\\r=1"]
+        "'=1+1",
+        "'+1",
+        "'-1",
+        "'@a",
+        "b1",
+        3,
+        "",
+        "' =1",
+        "'\uff1d1",
+        "a\\r=1",
+    ]
 
 
 @pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../b"])
@@ -210,14 +261,23 @@ def test_gradescope_runs_the_pack_and_finds_results(tmp_path):
     source = root / "source"
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         archive.extractall(source)
-        assert {"setup.sh", "run_autograder", "suite/pyproject.toml", "suite/seq2seq_suite/lab/worker.py",
-                "suite/seq2seq_suite/lab/solutions/attention/attend.py"} <= set(archive.namelist())
+        assert {
+            "setup.sh",
+            "run_autograder",
+            "suite/pyproject.toml",
+            "suite/seq2seq_suite/lab/worker.py",
+            "suite/seq2seq_suite/lab/solutions/attention/attend.py",
+        } <= set(archive.namelist())
     shutil.copy(source / "run_autograder", root / "run_autograder")
     folder(root / "submission", "b1", **references("attend", "masks"))
     (root / "submission" / "lab.yaml").unlink()  # single files uploaded
     (root / "submission_metadata.json").write_text(json.dumps({"id": 123456, "users": [{"name": "A"}]}))
-    done = subprocess.run(["bash", str(root / "run_autograder")], capture_output=True, text=True, env={
-        **os.environ, "AUTOGRADER": str(root), "PYTHON": sys.executable, "PYTHONPATH": str(source / "suite")})
+    done = subprocess.run(
+        ["bash", str(root / "run_autograder")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "AUTOGRADER": str(root), "PYTHON": sys.executable, "PYTHONPATH": str(source / "suite")},
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads((root / "results" / "results.json").read_text())
     assert found["score"] == 35 and found["extra_data"]["seed"] == 123456 and set(found) == TOP_KEYS
@@ -258,10 +318,17 @@ def test_no_submission_hides_that_it_failed_or_keeps_others_from_their_points(tm
     rows = graded(handed, tmp_path, "--html", str(tmp_path / "g.html"))
     assert {name for name, row in rows.items() if float(row["points"]) == 10} == {"b1", "declared", "answers", "z"}
     assert len(rows) == 13 and not rows["b1"]["problem"] and not rows["declared"]["problem"]
-    for name, said in (("latin", "masks.py: neither UTF-8"), ("notebook", "no masks.py; but masks.ipynb"),
-                       ("Wrong", "no masks.py; but Masks.py"), ("copy", "but masks (1).py"),
-                       ("link", "a link or a device"), ("pipe", "a link or a device"), ("outer", "too large"),
-                       ("id", "student: b2\\n\\x1b[1A\\u202ex"), ("answers", "no YAML")):
+    for name, said in (
+        ("latin", "masks.py: neither UTF-8"),
+        ("notebook", "no masks.py; but masks.ipynb"),
+        ("Wrong", "no masks.py; but Masks.py"),
+        ("copy", "but masks (1).py"),
+        ("link", "a link or a device"),
+        ("pipe", "a link or a device"),
+        ("outer", "too large"),
+        ("id", "student: b2\\n\\x1b[1A\\u202ex"),
+        ("answers", "no YAML"),
+    ):
         assert said in rows[name]["problem"], (name, rows[name])
     out = capsys.readouterr().out
     assert "13 submissions, 4 graded, 9 need you" in out and not set("\x1b\u202e") & set(out)
@@ -291,7 +358,7 @@ def test_a_submission_that_ends_the_grading_process_costs_its_own_grade(tmp_path
 def test_a_submission_without_an_answer_in_time_costs_its_own_grade(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "SECONDS", 0.01)
     with apart.Graders(1, 1) as graders:
-        found, = graders.each([folder(tmp_path / "b1", "b1", **references("masks"))])
+        (found,) = graders.each([folder(tmp_path / "b1", "b1", **references("masks"))])
     assert (found.points, found.problem) == (0, "no answer in 0.01 s")
 
 
@@ -310,7 +377,8 @@ def test_called_again_a_class_is_graded_where_something_is_new(tmp_path, capsys)
     assert again["b1"] == first["b1"] and [float(row["points"]) for row in again.values()] == [10, 0, 10]
     cli.main(["lab", "grade", str(tmp_path / "in"), "--csv", str(tmp_path / "g.csv")])
     assert "seed 7: " in capsys.readouterr().out and after == {
-        file.name: file.stat().st_mtime_ns for file in kept.iterdir()}
+        file.name: file.stat().st_mtime_ns for file in kept.iterdir()
+    }
 
 
 def test_a_grade_is_the_same_again_from_its_json(tmp_path):
@@ -330,6 +398,8 @@ def test_copies_are_found_whatever_id_they_carry(tmp_path):
 
     text = ATTENTION.text("heads")
     one, same, other = of("one", "b1", text), of("two", "b1", text), of("three", "b3", text.replace("    ", "\t"))
-    assert class_report.pairs([one, same, other]) == ["one, three, two hand in the same heads.py",
-                                                      "one, two carry one id, b1"]
+    assert class_report.pairs([one, same, other]) == [
+        "one, three, two hand in the same heads.py",
+        "one, two carry one id, b1",
+    ]
     assert not class_report.pairs([one, of("four", "b4", starting.starter(text))])

@@ -28,13 +28,15 @@ def without_code(text):
 def skeleton(text):
     """What both languages share: levels of headings, code, formulas, rows of tables, hints, numbers."""
     plain = without_code(text)
-    return {"headings": [len(mark) for mark in re.findall(r"(?m)^(#+) ", text)],
-            "blocks": re.findall(r"```.*?```", text, re.DOTALL),
-            "code": Counter(re.findall(r"`[^`\n]+`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))),
-            "formulas": Counter(re.findall(r"\$[^$\n]+\$", text)),
-            "lines": [line[:2] if line[:1] in "|-" else line[:1].isdigit() for line in text.splitlines()],
-            "hints": re.findall("<details.*?>", text),
-            "numbers": set(re.findall(r"\d+(?:\.\d+)?", plain))}
+    return {
+        "headings": [len(mark) for mark in re.findall(r"(?m)^(#+) ", text)],
+        "blocks": re.findall(r"```.*?```", text, re.DOTALL),
+        "code": Counter(re.findall(r"`[^`\n]+`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))),
+        "formulas": Counter(re.findall(r"\$[^$\n]+\$", text)),
+        "lines": [line[:2] if line[:1] in "|-" else line[:1].isdigit() for line in text.splitlines()],
+        "hints": re.findall("<details.*?>", text),
+        "numbers": set(re.findall(r"\d+(?:\.\d+)?", plain)),
+    }
 
 
 @each_assignment
@@ -48,8 +50,9 @@ def test_both_languages_have_the_same_skeleton(assignment):
 def test_a_handout_lists_every_law_with_what_it_says(assignment):
     for language, kinds in (("en", {"value": "value", "edge": "edge"}), ("zh", {"value": "数值", "edge": "边界"})):
         rows = re.findall(r"(?m)^\| `([\w.]+)` \| (\S+) \| (.*) \|$", handout(assignment, language))
-        assert rows == [(law.name, kinds[law.kind], law.says if language == "en" else law.says_zh)
-                        for law in assignment.laws()]
+        assert rows == [
+            (law.name, kinds[law.kind], law.says if language == "en" else law.says_zh) for law in assignment.laws()
+        ]
 
 
 @each_assignment
@@ -85,8 +88,9 @@ def test_what_is_handed_out_says_what_may_not_be_used(assignment):
 @each_assignment
 def test_a_question_has_the_same_numbers_and_choices_in_both_languages(assignment):
     for name, question in read_file(EXPERIMENTS / f"{assignment.name}.yaml").questions.items():
-        one, other = (sorted(re.findall(r"\w*\d(?:\.\d+)?", text, re.ASCII))
-                      for text in (question.ask, question.ask_zh))
+        one, other = (
+            sorted(re.findall(r"\w*\d(?:\.\d+)?", text, re.ASCII)) for text in (question.ask, question.ask_zh)
+        )
         assert one == other and re.search(r"[\u4e00-\u9fff]", question.ask_zh), name
         assert not re.search(r"[\u4e00-\u9fff]", question.ask.replace("機器", "")), name
 
@@ -117,7 +121,7 @@ def test_what_a_handout_quotes_of_a_note_stands_there(assignment):
         pytest.skip("compares with the lecture notes in shared/notes beside the checkout (or where S2S_SHARED points)")
     notes = {path.name[:3]: re.sub(r"\s+", "", path.read_text(encoding="utf-8")) for path in NOTES.glob("*.txt")}
     text = handout(assignment, "en")
-    section = text[text.index("## Read"):text.index("## Write")]
+    section = text[text.index("## Read") : text.index("## Write")]
     for line in section.splitlines():
         for piece in line.split(";"):
             for number in (named := re.findall(r"[Nn]otes? (\d\d\d)", piece)):

@@ -68,9 +68,17 @@ def test_another_process_replays_as_this_one_does(finished):
 def test_a_replay_neither_reads_nor_changes_what_is_not_its_own(handed_in, tmp_path):
     file = tmp_path / "grades.csv"
     file.write_text("ada 3")
-    tried = "\n".join(["denied = ''", "for mode in 'rw':", "    try:", f"        open({str(file)!r}, mode)",
-                       "    except PermissionError:", "        denied += mode",
-                       "raise PermissionError(f'denied: {denied}')\n"])
+    tried = "\n".join(
+        [
+            "denied = ''",
+            "for mode in 'rw':",
+            "    try:",
+            f"        open({str(file)!r}, mode)",
+            "    except PermissionError:",
+            "        denied += mode",
+            "raise PermissionError(f'denied: {denied}')\n",
+        ]
+    )
     (handed_in / "greedy.py").write_text(tried + (handed_in / "greedy.py").read_text())
     experiment = read_experiment(handed_in, own=False)
     with pytest.raises(verifying.Refused, match="PermissionError: denied: rw"):
@@ -92,7 +100,8 @@ def test_nothing_that_a_replay_starts_outlives_it(handed_in, namespace, monkeypa
         monkeypatch.setenv("PYTHONPATH", str(handed_in / "no"), prepend=os.pathsep)
         (handed_in / "no").mkdir()
         (handed_in / "no" / "sitecustomize.py").write_text(
-            "from seq2seq_suite.lab import sandbox\nsandbox._NEW_PROCESSES = 0\n")
+            "from seq2seq_suite.lab import sandbox\nsandbox._NEW_PROCESSES = 0\n"
+        )
     mark = f"outlives-{handed_in.parent.name}-{namespace}"
     code = f"""import ctypes, os, time
 for _ in range(3):
@@ -129,8 +138,9 @@ raise ValueError(f"{os.geteuid()} {resource.RLIM_INFINITY in limits} {place} {os
 
 
 def test_code_that_the_laws_refuse_is_not_run(handed_in, tmp_path):
-    (handed_in / "greedy.py").write_text(f"import seq2seq_suite\nopen({str(tmp_path / 'ran')!r}, 'w')\n"
-                                         + (handed_in / "greedy.py").read_text())
+    (handed_in / "greedy.py").write_text(
+        f"import seq2seq_suite\nopen({str(tmp_path / 'ran')!r}, 'w')\n" + (handed_in / "greedy.py").read_text()
+    )
     found = verified(handed_in)
     assert found["again"].problem == "greedy.py:1 `seq2seq_suite` is not allowed here: what the laws refuse is not run"
     assert not found["one"].problem and not (tmp_path / "ran").exists()
@@ -162,14 +172,21 @@ def test_a_replay_hears_embedded_sentences_and_starts_no_process(tmp_path):
         replaying.main()
     """
     request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True, "seconds": 60}
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "answer.json"], capture_output=True, text=True,
-                           timeout=60, input=json.dumps(request))
+    ended = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "answer.json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        input=json.dumps(request),
+    )
     assert not ended.stderr and json.loads((tmp_path / "answer.json").read_text())["samples"] > 1000
 
 
 def test_what_was_never_run_is_refused_without_a_look_at_the_rest(begun):
     assert {run.problem for run in verified(begun("max")).values()} == {
-        "not run", "it goes on from one, which is refused"}
+        "not run",
+        "it goes on from one, which is refused",
+    }
 
 
 def test_another_seed_is_refused(handed_in, rewrite):
@@ -185,8 +202,9 @@ def test_other_settings_are_refused(handed_in):
     assert verified(handed_in)["one"].problem == "configuration: training is not the experiment's"
 
 
-@pytest.mark.parametrize("place", ["task: {evil}\n", "components: {{decoder: '{evil}'}}\n",
-                                   "tasks: {{one: {{task: '{evil}'}}}}\n"])
+@pytest.mark.parametrize(
+    "place", ["task: {evil}\n", "components: {{decoder: '{evil}'}}\n", "tasks: {{one: {{task: '{evil}'}}}}\n"]
+)
 def test_code_that_a_runs_configuration_names_is_refused_and_never_runs_in_the_grader(handed_in, tmp_path, place):
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nTask = None\n")
     file, line = handed_in / "runs" / "one" / "config.yaml", place.format(evil=tmp_path / "evil.py:Task")
@@ -207,7 +225,8 @@ def test_a_configuration_put_beside_a_search_is_never_read(handed_in, tmp_path, 
 def test_what_another_version_made_is_refused_with_that_reason(handed_in, rewrite):
     rewrite(handed_in / "runs" / "one" / "lab.json", config="0" * 64, suite="0.0.1")
     assert verified(handed_in)["one"].problem.startswith(
-        "configuration: it is not the experiment's; version 0.0.1 of the suite made this run")
+        "configuration: it is not the experiment's; version 0.0.1 of the suite made this run"
+    )
 
 
 def test_other_data_are_refused(handed_in, rewrite):
@@ -247,8 +266,9 @@ def test_the_weights_of_somebody_else_are_refused(handed_in, begun):
 
 
 def test_other_code_than_that_of_the_run_is_refused(handed_in):
-    (handed_in / "masks.py").write_text("import torch\n\ndef causal_mask(length, past=0):\n"
-                                        "    return torch.ones(length, past + length) > 0\n")
+    (handed_in / "masks.py").write_text(
+        "import torch\n\ndef causal_mask(length, past=0):\n    return torch.ones(length, past + length) > 0\n"
+    )
     (handed_in / "attend.py").unlink()
     assert verified(handed_in)["one"].problem.startswith("replay: the first 20 losses")
 
@@ -269,8 +289,11 @@ def test_what_is_not_run_costs_its_points_and_those_of_its_questions(handed_in, 
 def test_a_language_models_figure_is_computed_again_from_its_weights(begun, experiments, rewrite):
     file = experiments / "tiny.yaml"
     text = file.read_text()
-    base = {"task": "language_model", "language_model": {"vocabulary_size": 80},
-            "backbone": {"decoder_layers": 1, "width": 16, "num_heads": 2, "feed_forward_width": 16}}
+    base = {
+        "task": "language_model",
+        "language_model": {"vocabulary_size": 80},
+        "backbone": {"decoder_layers": 1, "width": 16, "num_heads": 2, "feed_forward_width": 16},
+    }
     settings = {**COMMON, "data.path": "miniworld", "data.size": 60, "training.max_updates": 20}
     file.write_text(yaml.safe_dump({"base": base, "settings": settings, "runs": {"one": {}}}, sort_keys=False))
     try:
@@ -288,17 +311,35 @@ def test_a_language_models_figure_is_computed_again_from_its_weights(begun, expe
 @pytest.fixture
 def own_task(begun, experiments):
     """Makes the folder of a student who has run a task of his own."""
+
     def make():
-        (experiments / "structures.yaml").write_text(yaml.safe_dump({
-            "base": {"task": f"{task.__file__}:OwnTask"}, "plug": list(PART.functions), "points": 10,
-            "settings": {**COMMON, "backbone.width": 32, "backbone.feed_forward_width": 32, "backbone.num_heads": 2,
-                         "backbone.encoder_layers": 1, "backbone.decoder_layers": 1, "training.max_updates": 40,
-                         "training.learning_rate": 1e-2, "training.warmup_updates": 5}, "runs": {"own": {}}}))
+        (experiments / "structures.yaml").write_text(
+            yaml.safe_dump(
+                {
+                    "base": {"task": f"{task.__file__}:OwnTask"},
+                    "plug": list(PART.functions),
+                    "points": 10,
+                    "settings": {
+                        **COMMON,
+                        "backbone.width": 32,
+                        "backbone.feed_forward_width": 32,
+                        "backbone.num_heads": 2,
+                        "backbone.encoder_layers": 1,
+                        "backbone.decoder_layers": 1,
+                        "training.max_updates": 40,
+                        "training.learning_rate": 1e-2,
+                        "training.warmup_updates": 5,
+                    },
+                    "runs": {"own": {}},
+                }
+            )
+        )
         folder = begun("ida")
         (folder / "lab.yaml").write_text("assignment: structures\nstudent: ida\n")
         (folder / "task.py").write_text(STRUCTURES.text("task").replace("< 300", "< 60"))
         run(folder, say=lambda line: None)
         return folder
+
     yield make
     (experiments / "structures.yaml").unlink()
 
@@ -315,8 +356,17 @@ def test_a_task_of_ones_own_is_answered_by_the_weights_alone_on_rows_that_no_run
 
 
 def test_sounds_are_handed_over_as_files_without_a_word_of_what_is_said_in_them(tmp_path, few):
-    config = config_of({**TINY, "task": "asr", "strategy.kind": "ctc", "audio.bins": 20, "data.max_length": 1500,
-                        "search.max_length_factor": 0.4, "audio.cache": str(tmp_path / "features")})
+    config = config_of(
+        {
+            **TINY,
+            "task": "asr",
+            "strategy.kind": "ctc",
+            "audio.bins": 20,
+            "data.max_length": 1500,
+            "search.max_length_factor": 0.4,
+            "audio.cache": str(tmp_path / "features"),
+        }
+    )
     speech = open_task("asr", config)
     fresh = unseen.drawn(speech, 3)
     assert len(fresh) == 10 and len({one.reference for one in fresh}) == 10
@@ -330,18 +380,35 @@ def test_sounds_are_handed_over_as_files_without_a_word_of_what_is_said_in_them(
 
 def test_each_answer_is_computed_again(handed_in, honest):
     figure = json.loads((handed_in / "runs" / "one" / "lab.json").read_text())["figures"]["bleu"]
-    for text, points in ((f"figure: {figure:.2f}\nalike: 100\nwhich: Dot  Product\nwhy: since\n", [3, 2, 1, 0]),
-                         (f"figure: {figure + 0.1:.2f}\nalike: all\nwhich:\n", [0, 0, 0, 0]),
-                         ("", [0, 0, 0, 0]), ("figure: [", [0, 0, 0, 0]), ("- 3", [0, 0, 0, 0])):
+    for text, points in (
+        (f"figure: {figure:.2f}\nalike: 100\nwhich: Dot  Product\nwhy: since\n", [3, 2, 1, 0]),
+        (f"figure: {figure + 0.1:.2f}\nalike: all\nwhich:\n", [0, 0, 0, 0]),
+        ("", [0, 0, 0, 0]),
+        ("figure: [", [0, 0, 0, 0]),
+        ("- 3", [0, 0, 0, 0]),
+    ):
         (handed_in / "answers.yaml").write_text(text)
         found = answers.grade(handed_in, 7, check=lambda *_: honest)
         assert [row.points for row in found if not row.question.startswith("runs.")] == points
     assert found[-1].verdict.startswith("manual")
 
 
-@pytest.mark.parametrize("expression", [
-    "open('x')", "one.__class__", "().__class__", "lambda: 1", "one.bleu if x else 2",
-    "two.bleu", "one.rouge", "[x for x in (1,)]", "1 +", "a := 1", "f'{one}'"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "open('x')",
+        "one.__class__",
+        "().__class__",
+        "lambda: 1",
+        "one.bleu if x else 2",
+        "two.bleu",
+        "one.rouge",
+        "[x for x in (1,)]",
+        "1 +",
+        "a := 1",
+        "f'{one}'",
+    ],
+)
 def test_an_expression_may_hold_little(finished, expression):
     with pytest.raises(ValueError, match=r"not there, or not allowed|no expression"):
         answers.evaluate(expression, {"one": answers.Measured("one", finished[0], {"bleu": 1.0})})
@@ -367,10 +434,20 @@ def scored(right, of):
     return Score({"exact_match": 100 * right / of}, "", counts=((1.0, 1.0),) * right + ((0.0, 1.0),) * (of - right))
 
 
-@pytest.mark.parametrize(("own", "fresh", "honest"), [
-    ((250, 500), (100, 200), True), ((240, 500), (110, 200), True), ((39, 40), (200, 200), True),
-    ((60, 60), (198, 200), True), ((24, 60), (100, 200), True), ((350, 500), (100, 200), False),
-    ((150, 500), (100, 200), False), ((60, 60), (160, 200), False), ((500, 500), (180, 200), False)])
+@pytest.mark.parametrize(
+    ("own", "fresh", "honest"),
+    [
+        ((250, 500), (100, 200), True),
+        ((240, 500), (110, 200), True),
+        ((39, 40), (200, 200), True),
+        ((60, 60), (198, 200), True),
+        ((24, 60), (100, 200), True),
+        ((350, 500), (100, 200), False),
+        ((150, 500), (100, 200), False),
+        ((60, 60), (160, 200), False),
+        ((500, 500), (180, 200), False),
+    ],
+)
 def test_a_figure_that_chance_explains_is_accepted_and_no_other(own, fresh, honest):
     exact = SimpleNamespace(primary_metric="exact_match")
     found = verifying._on_fresh(exact, None, scored(*own), scored(*fresh))
@@ -379,23 +456,44 @@ def test_a_figure_that_chance_explains_is_accepted_and_no_other(own, fresh, hone
     assert low < 100 * fresh[0] / fresh[1] < high and found.got == f"{100 * own[0] / own[1]:.2f}"
 
 
-@pytest.mark.parametrize(("answer", "expected", "within", "right"), [
-    ("3.05", 3.0, 0.05, True), ("3.06", 3.0, 0.05, False), ("2.94", 3.0, 0.05, False), ("3", 3, 0, True),
-    ("x", 3.0, 9, False), ("nan", 3.0, 9, False), (["3"], 3.0, 9, False), ({"yes": ""}, "yes", 0, False),
-    (None, 3.0, 9, False), ("true", "yes", 0, True), ("No", "yes", 0, False), ("off", "no", 0, True),
-    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), ("13", 13.0, 0, True)])
+@pytest.mark.parametrize(
+    ("answer", "expected", "within", "right"),
+    [
+        ("3.05", 3.0, 0.05, True),
+        ("3.06", 3.0, 0.05, False),
+        ("2.94", 3.0, 0.05, False),
+        ("3", 3, 0, True),
+        ("x", 3.0, 9, False),
+        ("nan", 3.0, 9, False),
+        (["3"], 3.0, 9, False),
+        ({"yes": ""}, "yes", 0, False),
+        (None, 3.0, 9, False),
+        ("true", "yes", 0, True),
+        ("No", "yes", 0, False),
+        ("off", "no", 0, True),
+        ("Dot  product ", "dot product", 0, True),
+        ("dot", "dot product", 0, False),
+        ("13", 13.0, 0, True),
+    ],
+)
 def test_an_answer_is_right_within_what_the_question_allows(answer, expected, within, right):
     assert answers._fits(answer, expected, within) is right
 
 
-@pytest.mark.parametrize(("calls", "own", "mine", "share"), [
-    ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend", "heads"), 1.0),
-    ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend",), 0.5), ({"attend": 3, "heads": 1}, [1.0, 2.0], (), 0.0),
-    ({"attend": 3, "heads": 0}, [1.0, 2.0], ("attend", "heads"), 0.5),
-    ({"attend": 3, "heads": 1}, [1.0, 9.0], ("attend", "heads"), 0.5),
-    ({"attend": 3}, [1.0, 9.0], ("attend", "heads"), 0.25)])
+@pytest.mark.parametrize(
+    ("calls", "own", "mine", "share"),
+    [
+        ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend", "heads"), 1.0),
+        ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend",), 0.5),
+        ({"attend": 3, "heads": 1}, [1.0, 2.0], (), 0.0),
+        ({"attend": 3, "heads": 0}, [1.0, 2.0], ("attend", "heads"), 0.5),
+        ({"attend": 3, "heads": 1}, [1.0, 9.0], ("attend", "heads"), 0.5),
+        ({"attend": 3}, [1.0, 9.0], ("attend", "heads"), 0.25),
+    ],
+)
 def test_a_runs_points_are_for_what_is_the_students_and_half_of_them_where_it_is_wrong(
-        calls, own, mine, share, monkeypatch):
+    calls, own, mine, share, monkeypatch
+):
     monkeypatch.setattr(verifying, "first_losses", lambda config: own)
     plan = SimpleNamespace(plug=("attend", "heads"), alike=True, source="", config=None)
     found = verifying._shared(verifying.Run(None), plan, mine, {"calls": calls, "losses": [1.0, 2.0]})

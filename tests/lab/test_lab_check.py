@@ -76,12 +76,16 @@ def test_what_is_printed_is_shown_cut(folder, workers, capsys):
     assert 1000 < out.count("x") < 2100
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("def attend(:\n", "attend.py:1 no Python: invalid syntax"),
-    ("import math\nimport seq2seq_suite.lab\n", "attend.py:2 `seq2seq_suite.lab` is not allowed here"),
-    ("x = 1\n", "attend.py defines no `attend`"),
-    ("import nothing_of_that_name\n", "attend.py:1 ModuleNotFoundError"),
-    ("def attend(*a):\n    import os\n    os._exit(0)\n", "your code ended the process in attend.py:3")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def attend(:\n", "attend.py:1 no Python: invalid syntax"),
+        ("import math\nimport seq2seq_suite.lab\n", "attend.py:2 `seq2seq_suite.lab` is not allowed here"),
+        ("x = 1\n", "attend.py defines no `attend`"),
+        ("import nothing_of_that_name\n", "attend.py:1 ModuleNotFoundError"),
+        ("def attend(*a):\n    import os\n    os._exit(0)\n", "your code ended the process in attend.py:3"),
+    ],
+)
 def test_why_a_part_is_not_run_is_reported_with_its_line(folder, workers, capsys, text, said):
     (folder / "attend.py").write_text(text)
     code, out = check(folder, workers, capsys)
@@ -139,10 +143,16 @@ def test_what_start_writes_is_python_without_solutions(assignment, tmp_path, mon
             runpy.run_path(str(given))
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["check", "nowhere"], "no folder"), (["start", "nothing", "x"], "there is no assignment 'nothing'"),
-    (["start", "2", "."], "not empty"), (["start", "2", "x", "--language", "fr"], "--language fr"),
-    (["start", "2", "x", "--student", "a/b"], "--student a/b")])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "nowhere"], "no folder"),
+        (["start", "nothing", "x"], "there is no assignment 'nothing'"),
+        (["start", "2", "."], "not empty"),
+        (["start", "2", "x", "--language", "fr"], "--language fr"),
+        (["start", "2", "x", "--student", "a/b"], "--student a/b"),
+    ],
+)
 def test_wrong_usage_exits_with_2(arguments, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "something").touch()
@@ -151,8 +161,9 @@ def test_wrong_usage_exits_with_2(arguments, said, tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", "who has paid for its share?"), ("zh", "从谁那里拿走的？")])
-def test_a_hint_is_what_the_handout_says_of_the_law_that_fails_and_comes_when_asked(language, said, folder, workers,
-                                                                                  capsys):
+def test_a_hint_is_what_the_handout_says_of_the_law_that_fails_and_comes_when_asked(
+    language, said, folder, workers, capsys
+):
     (folder / "lab.yaml").write_text(f"assignment: attention\nstudent: b1\nlanguage: {language}\n")
     late = next(one for one in ATTENTION.faults("attend") if one.id == "att-mask-after")
     (folder / "attend.py").write_text(late.text(REFERENCE))
@@ -165,15 +176,27 @@ def test_nothing_is_hinted_or_watched_unless_asked_for():
     assert [said[name].default for name in ("hint", "watch", "seed", "part")] == [False, False, None, None]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("import importlib", "importlib"), ("import torch._C as c", "torch._C"), ("from torch import ops", "torch.ops"),
-    ("import torch\ny = torch.ops.aten", "torch.ops"), ("from seq2seq_suite import lab", "seq2seq_suite.lab"),
-    ("x = __import__('os')", "__import__"), ("import importlib.util", "importlib.util"), ("import torch", ""),
-    ("import torch\ny = torch.optim", ""), ("from torch.nn import functional", ""), ("import seq2seq_suites", "")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import importlib", "importlib"),
+        ("import torch._C as c", "torch._C"),
+        ("from torch import ops", "torch.ops"),
+        ("import torch\ny = torch.ops.aten", "torch.ops"),
+        ("from seq2seq_suite import lab", "seq2seq_suite.lab"),
+        ("x = __import__('os')", "__import__"),
+        ("import importlib.util", "importlib.util"),
+        ("import torch", ""),
+        ("import torch\ny = torch.optim", ""),
+        ("from torch.nn import functional", ""),
+        ("import seq2seq_suites", ""),
+    ],
+)
 def test_what_a_file_may_not_name_is_reported_with_its_line(text, said):
     found = refusals({"attend.py": f"{text}\n"}, "attend")
-    assert [(one.line, one.message) for one in found] == ([(text.count("\n") + 1, f"`{said}` is not allowed here")]
-                                                         if said else [])
+    assert [(one.line, one.message) for one in found] == (
+        [(text.count("\n") + 1, f"`{said}` is not allowed here")] if said else []
+    )
 
 
 def test_next_leads_from_the_parts_to_the_runs_the_answers_and_the_zip(folder, capsys):

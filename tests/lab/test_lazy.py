@@ -13,8 +13,13 @@ each_part = pytest.mark.parametrize(("assignment", "part"), PARTS, ids=[f"{a.nam
 ATTEND = next(one for one in ASSIGNMENTS if one.name == "attention")
 
 
-LAZY = {"none": lambda *_: None, "identity": lambda *a: a[0], "zero": lambda *a: 0, "zeros": lambda *a: a[0] * 0,
-        "empty": lambda *_: []}
+LAZY = {
+    "none": lambda *_: None,
+    "identity": lambda *a: a[0],
+    "zero": lambda *a: 0,
+    "zeros": lambda *a: a[0] * 0,
+    "empty": lambda *_: [],
+}
 
 
 @each_part
@@ -32,14 +37,20 @@ def test_a_starter_gets_nothing(assignment, workers):
     assert checked.points == 0 and not checked.begun
 
 
-@pytest.mark.parametrize("text", [
-    "def attend(*_):\n    print('passed')\n    return True",
-    "def attend(query, *_):\n    query.__class__.__eq__ = lambda *_: True\n    return query",
-    "import torch\ntorch.isclose = torch.equal = lambda *_, **__: torch.ones(1).bool()\ndef attend(*a): return a[2]",
-    "from torch.nn.functional import scaled_dot_product_attention as attend",
-    "import torch\ndef attend(*a): return torch.nn.functional.scaled_dot_product_attention(*a)",
-    "from lab_given import attend", "import gc\ndef attend(*_): return [o for o in gc.get_objects() if 0]",
-    "raise SystemExit"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def attend(*_):\n    print('passed')\n    return True",
+        "def attend(query, *_):\n    query.__class__.__eq__ = lambda *_: True\n    return query",
+        "import torch\ntorch.isclose = torch.equal = lambda *_, **__: torch.ones(1).bool()\n"
+        "def attend(*a): return a[2]",
+        "from torch.nn.functional import scaled_dot_product_attention as attend",
+        "import torch\ndef attend(*a): return torch.nn.functional.scaled_dot_product_attention(*a)",
+        "from lab_given import attend",
+        "import gc\ndef attend(*_): return [o for o in gc.get_objects() if 0]",
+        "raise SystemExit",
+    ],
+)
 def test_no_trick_gets_points(text, workers):
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
     assert checked.points == 0, [verdict.law.name for verdict in checked.verdicts if verdict.holds]
@@ -51,16 +62,23 @@ def test_an_error_put_into_the_student_s_file_fails_the_part(workers):
     assert checked.points == 0 and "mine" in checked.verdicts[0].broken.message
 
 
-@pytest.mark.parametrize("mischief", [
-    "while True: pass", "import os; os._exit(0)", "print('attend.blind passed'); return",
-    "torch.equal = torch.isclose = torch.allclose = lambda *_, **__: torch.ones(1).bool(); return query * 0 + 1",
-    "return torch.zeros(2_500_000_000)[: query.numel()].view(query.shape)",
-    "open('results.json', 'w').write('{\"score\": 100}'); return"],
-    ids=["endless", "exit", "passed", "patched torch", "ten gigabytes", "results.json"])
+@pytest.mark.parametrize(
+    "mischief",
+    [
+        "while True: pass",
+        "import os; os._exit(0)",
+        "print('attend.blind passed'); return",
+        "torch.equal = torch.isclose = torch.allclose = lambda *_, **__: torch.ones(1).bool(); return query * 0 + 1",
+        "return torch.zeros(2_500_000_000)[: query.numel()].view(query.shape)",
+        "open('results.json', 'w').write('{\"score\": 100}'); return",
+    ],
+    ids=["endless", "exit", "passed", "patched torch", "ten gigabytes", "results.json"],
+)
 def test_what_goes_wrong_in_one_law_costs_that_law_alone(mischief, workers, monkeypatch):
     monkeypatch.setattr(parts, "SECONDS", 1.0)
-    text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    if visible is not None and "
-                                         f"not visible.any(-1).all():\n        {mischief}")
+    text = ATTEND.text("attend").replace(
+        "    # BEGIN SOLUTION", f"    if visible is not None and not visible.any(-1).all():\n        {mischief}"
+    )
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
     assert [verdict.law.name for verdict in checked.verdicts if not verdict.holds] == ["attend.blind"]
     assert checked.points == pytest.approx(25 * (0.5 + 0.5 * 5 / 6))

@@ -33,7 +33,9 @@ def test_a_run_leaves_behind_what_a_grader_needs(finished):
 def test_a_run_keeps_its_weights_alone_and_no_links(finished):
     checkpoints = finished[0] / "runs" / "one" / "checkpoints"
     assert {str(file.relative_to(checkpoints)) for file in checkpoints.rglob("*") if file.is_file()} == {
-        "best/model.safetensors", "best/state.json"}
+        "best/model.safetensors",
+        "best/state.json",
+    }
     assert not [file for file in finished[0].rglob("*") if file.is_symlink()]
 
 
@@ -42,8 +44,7 @@ def test_a_run_from_another_searches_with_its_weights(finished):
     assert not record.losses and record.calls == {"greedy": 8} and "decoding_seconds" in record.figures
     lines = (finished[0] / "runs" / "again" / "predictions" / "validation.jsonl").read_text().splitlines()
     before = (finished[0] / "runs" / "one" / "predictions" / "validation.jsonl").read_text().splitlines()
-    assert [json.loads(line)["prediction"] for line in lines] == [
-        json.loads(line)["prediction"] for line in before[:8]]
+    assert [json.loads(line)["prediction"] for line in lines] == [json.loads(line)["prediction"] for line in before[:8]]
 
 
 def test_a_bug_is_seen_and_what_is_not_written_is_the_suites(begun):
@@ -67,13 +68,16 @@ def test_what_cannot_be_run_is_named(begun, tmp_path):
         running.run(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("base: nothing.yaml\nruns: {one: {}}\n", "nothing.yaml"),
-    ("base: {task: translation}\nruns: {one: {plug: [atend]}}\n", "atend has no place in the core"),
-    ("base: {task: translation}\nruns: {one: {from: two}}\n", "there is no run two above it"),
-    ("base: {task: translation}\nruns: {one: {training.max_update: 3}}\n", "max_update"),
-    ("base: {task: translation}\n", "'runs' is missing"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("base: nothing.yaml\nruns: {one: {}}\n", "nothing.yaml"),
+        ("base: {task: translation}\nruns: {one: {plug: [atend]}}\n", "atend has no place in the core"),
+        ("base: {task: translation}\nruns: {one: {from: two}}\n", "there is no run two above it"),
+        ("base: {task: translation}\nruns: {one: {training.max_update: 3}}\n", "max_update"),
+        ("base: {task: translation}\n", "'runs' is missing"),
+    ],
+)
 def test_a_wrong_experiment_is_refused(begun, text, said):
     folder = begun("kurt")
     (folder / "experiment.yaml").write_text(text)

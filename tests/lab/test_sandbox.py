@@ -31,6 +31,7 @@ def job(text, **more):
 @pytest.fixture
 def run(workers):
     """Call f of a text with X; a right answer of another law follows, whatever the text did."""
+
     def call(text, *arguments, needs="", seconds=5.0, **more):
         if needs and not any(needs in one for one in workers.holds):
             pytest.skip(f"this system does not offer: {needs}")
@@ -42,6 +43,7 @@ def run(workers):
             with workers.student() as student:
                 student.begin(job("def f(x):\n    return x + 1"))
                 assert torch.equal(student.call("f", X), X + 1)
+
     return call
 
 
@@ -68,13 +70,17 @@ def test_the_end_of_the_process_is_reported_with_its_line_where_it_is_known(run,
 
 
 def test_ten_gigabytes_are_refused(run):
-    assert failure(run, "import torch\ndef f(x):\n    return torch.zeros(2_500_000_000).sum()", needs="GiB"
-                   ).error == "RuntimeError"
+    assert (
+        failure(run, "import torch\ndef f(x):\n    return torch.zeros(2_500_000_000).sum()", needs="GiB").error
+        == "RuntimeError"
+    )
 
 
 def test_a_patched_torch_is_patched_in_its_own_process_alone(run):
-    text = ("import torch\ntorch.Tensor.__add__ = lambda x, y: x\ntorch.equal = torch.allclose = lambda *a: True\n"
-            "def f(x):\n    return x + 1")
+    text = (
+        "import torch\ntorch.Tensor.__add__ = lambda x, y: x\ntorch.equal = torch.allclose = lambda *a: True\n"
+        "def f(x):\n    return x + 1"
+    )
     assert torch.equal(run(text), X) and not torch.equal(X + 1, X)
 
 
@@ -89,8 +95,13 @@ def test_a_flood_past_python_blocks_nobody(run):
     assert failure(run, "import os\ndef f(x):\n    while True: os.write(1, b'x' * 10**6)").error == "BlockingIOError"
 
 
-@pytest.mark.parametrize("text", [
-    "def f(x):\n    open('results.json', 'w').write('x' * 10)", "def f(x):\n    open('{here}/w', 'w').write('x' * 10)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x):\n    open('results.json', 'w').write('x' * 10)",
+        "def f(x):\n    open('{here}/w', 'w').write('x' * 10)",
+    ],
+)
 def test_nothing_is_written(run, text, tmp_path):
     os.chmod(tmp_path, 0o777)
     failed = failure(run, text.replace("{here}", str(tmp_path)), needs="landlock")
@@ -115,32 +126,44 @@ def test_no_other_process_is_disturbed(run):
 
 
 def test_there_is_no_network(run):
-    text = ("import socket\ndef f(x):\n    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-            "    s.sendto(b'x', ('192.0.2.1', 9))")
+    text = (
+        "import socket\ndef f(x):\n    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "    s.sendto(b'x', ('192.0.2.1', 9))"
+    )
     assert failure(run, text, needs="no network").error == "OSError"
 
 
 def test_the_suite_is_not_there_to_be_imported(run):
     assert failure(run, "import sys\ndef f(x):\n    __import__('seq2seq_suite.lab.laws')", needs="landlock").error in (
-        "ModuleNotFoundError", "ImportError", "PermissionError")
+        "ModuleNotFoundError",
+        "ImportError",
+        "PermissionError",
+    )
 
 
 def test_a_forbidden_function_raises_and_says_why(run):
-    failed = failure(run, "from torch.nn import functional\ndef f(x):\n    return functional.softmax(x, -1)",
-                     forbidden=["torch.nn.functional.softmax"])
+    failed = failure(
+        run,
+        "from torch.nn import functional\ndef f(x):\n    return functional.softmax(x, -1)",
+        forbidden=["torch.nn.functional.softmax"],
+    )
     assert failed.message == "f.py:3 `softmax` is what this part is to write"
 
 
-@pytest.mark.parametrize(("assignment", "part", "body"), [
-    ("losses", "cross_entropy", "torch.special.log_softmax(x, 0)"),
-    ("losses", "cross_entropy", "torch._log_softmax(x, 0, False)"),
-    ("losses", "cross_entropy", "torch.special.logsumexp(x, 0)"),
-    ("losses", "gradient", "torch.autograd.Variable._execution_engine.run_backward((x,), (x,))"),
-    ("losses", "gradient", "torch.autograd.functional.jacobian(torch.sin, x)"),
-    ("norms", "layer_norm", "torch.instance_norm(x.view(1, 1, 4), None, None, None, None, True, 0.1, 1e-5, False)"),
-    ("attention", "attend", "vars(torch)['_C']._nn.scaled_dot_product_attention(*[x.view(1, 1, 4, 1)] * 3)"),
-    ("attention", "attend", "torch._scaled_dot_product_attention_math(*[x.view(1, 1, 4, 1)] * 3)[0]"),
-    ("speech", "ctc", "torch._ctc_loss(x.view(4, 1, 1), x.view(1, 4).long(), [4], [4])[0]")])
+@pytest.mark.parametrize(
+    ("assignment", "part", "body"),
+    [
+        ("losses", "cross_entropy", "torch.special.log_softmax(x, 0)"),
+        ("losses", "cross_entropy", "torch._log_softmax(x, 0, False)"),
+        ("losses", "cross_entropy", "torch.special.logsumexp(x, 0)"),
+        ("losses", "gradient", "torch.autograd.Variable._execution_engine.run_backward((x,), (x,))"),
+        ("losses", "gradient", "torch.autograd.functional.jacobian(torch.sin, x)"),
+        ("norms", "layer_norm", "torch.instance_norm(x.view(1, 1, 4), None, None, None, None, True, 0.1, 1e-5, False)"),
+        ("attention", "attend", "vars(torch)['_C']._nn.scaled_dot_product_attention(*[x.view(1, 1, 4, 1)] * 3)"),
+        ("attention", "attend", "torch._scaled_dot_product_attention_math(*[x.view(1, 1, 4, 1)] * 3)[0]"),
+        ("speech", "ctc", "torch._ctc_loss(x.view(4, 1, 1), x.view(1, 4).long(), [4], [4])[0]"),
+    ],
+)
 def test_what_a_part_is_to_write_is_forbidden_under_every_name(run, assignment, part, body):
     forbidden = list(starting.named(assignment).part(part).forbidden)
     failed = failure(run, f"import torch\ndef f(x):\n    return {body}", forbidden=forbidden)
@@ -150,19 +173,25 @@ def test_what_a_part_is_to_write_is_forbidden_under_every_name(run, assignment, 
 def test_an_answer_that_is_too_large_or_nested_is_refused(run):
     assert "bytes" in failure(run, "import torch\ndef f(x):\n    return torch.zeros(20_000_000)").text
     assert failure(run, "def f(x):\n    a = []\n    for _ in range(5000): a = [a]\n    return a").error in (
-        "RecursionError", "answer")
+        "RecursionError",
+        "answer",
+    )
 
 
 def test_frames_written_by_hand_are_no_more_than_answers(run):
-    text = ("import os\ndef f(x):\n    for n in range(3, 20):\n        try:\n            os.write(n, b'\\x00' * 8)\n"
-            "        except OSError:\n            pass\n    return x")
+    text = (
+        "import os\ndef f(x):\n    for n in range(3, 20):\n        try:\n            os.write(n, b'\\x00' * 8)\n"
+        "        except OSError:\n            pass\n    return x"
+    )
     assert failure(run, text, seconds=0.4).error in ("answer", "time", "end")
 
 
 def test_what_cannot_cross_stays_there_and_comes_back(workers):
-    text = ("from collections import namedtuple\nclass State:\n    n = 3\n"
-            "Pair = namedtuple('Pair', 'a b')\ndef f(x):\n    return State(), Pair(x, 1)\n"
-            "def g(state, pair):\n    return state.n + pair.b, type(pair).__name__")
+    text = (
+        "from collections import namedtuple\nclass State:\n    n = 3\n"
+        "Pair = namedtuple('Pair', 'a b')\ndef f(x):\n    return State(), Pair(x, 1)\n"
+        "def g(state, pair):\n    return state.n + pair.b, type(pair).__name__"
+    )
     with workers.student() as student:
         student.begin(job(text))
         state, pair = student.call("f", X)
@@ -171,8 +200,18 @@ def test_what_cannot_cross_stays_there_and_comes_back(workers):
 
 
 def test_probes_dtypes_and_every_plain_value_cross(workers):
-    values = (None, True, 3, -0.5, "词", [1, (2, "x")], {"a": X.long(), 2: [X.bool()]}, {1, 2}, torch.float16,
-              X.to(torch.bfloat16))
+    values = (
+        None,
+        True,
+        3,
+        -0.5,
+        "词",
+        [1, (2, "x")],
+        {"a": X.long(), 2: [X.bool()]},
+        {1, 2},
+        torch.float16,
+        X.to(torch.bfloat16),
+    )
     with workers.student() as student:
         student.begin(job("def f(*values):\n    return values[:-1], values[-1](values[0][1])"))
         output = student.call("f", [values, X], Probe("affine", X, X, name="norm"))

@@ -38,10 +38,20 @@ BUGS = {
     "language_loss": ({"backbone.encoder": "none", "strategy.language_weight": 0.5}, None),
     "fine_tuning_loss": ({"backbone.encoder": "none", "strategy.language_weight": 0.5}, ("weight * ", "")),
     "ctc_loss": ({"task": "qa", "strategy.kind": "ctc", "training.batch_tokens": 32}, None),
-    "log_mel": ({"task": "asr", "strategy.kind": "ctc", "data.size": 8, "audio.bins": 20, "training.max_updates": 20,
-                 "training.batch_tokens": 4096, "data.max_length": 1500,
-                 "search.max_length_factor": 0.4, "backbone.max_positions": 2048},
-                ("torch.hann_window(window)", "torch.ones(window)")),
+    "log_mel": (
+        {
+            "task": "asr",
+            "strategy.kind": "ctc",
+            "data.size": 8,
+            "audio.bins": 20,
+            "training.max_updates": 20,
+            "training.batch_tokens": 4096,
+            "data.max_length": 1500,
+            "search.max_length_factor": 0.4,
+            "backbone.max_positions": 2048,
+        },
+        ("torch.hann_window(window)", "torch.ones(window)"),
+    ),
     "set_loss": ({"task": "multilabel", "multilabel.order": "free"}, None),
 }
 
@@ -49,6 +59,7 @@ BUGS = {
 @pytest.fixture(scope="module")
 def edited(tmp_path_factory):
     """Makes a folder with a slot's reference, or with a text in place of another in it."""
+
     def make(slot: str, *edit: str) -> Path:
         file, folder = sources()[slot], tmp_path_factory.mktemp(slot)
         text = file.read_text(encoding="utf-8")
@@ -57,6 +68,7 @@ def edited(tmp_path_factory):
             text = text.replace(*edit)
         (folder / file.name).write_text(text, encoding="utf-8")
         return folder
+
     return make
 
 
@@ -91,20 +103,28 @@ def test_a_planted_bug_shows_in_the_first_losses(slot, edited):
 
 # What is called while outputs are searched for, and settings that ask for it.
 SEARCHES = {
-    "greedy": {}, "beam_search": {"search.beam_size": 3}, "cached_step": {}, "no_cache": {},
+    "greedy": {},
+    "beam_search": {"search.beam_size": 3},
+    "cached_step": {},
+    "no_cache": {},
     "likeliest_lengths": {"strategy.kind": "mask_predict"},
-    "hide": {"strategy.kind": "mask_predict", "search.iterations": 3}, "cut_at_end": {"strategy.kind": "cut_at_end"},
-    "collapse": {"strategy.kind": "ctc"}, "allowed_labels": {"task": "multilabel"}}
+    "hide": {"strategy.kind": "mask_predict", "search.iterations": 3},
+    "cut_at_end": {"strategy.kind": "cut_at_end"},
+    "collapse": {"strategy.kind": "ctc"},
+    "allowed_labels": {"task": "multilabel"},
+}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The directory of a run of a kind, each trained once."""
+
     @cache
     def directory(kind: tuple) -> Path:
         folder = tmp_path_factory.mktemp("run") / "run"
         train(config_of({**TINY, "training.max_updates": 20, **dict(kind)}), output=folder)
         return folder
+
     return directory
 
 

@@ -16,7 +16,7 @@ from seq2seq_suite.prediction.open_task import open_task
 from tests.lab.experiments import COMMON
 
 NAMES = ("own_examples", "write_answer", "read_answer", "score_answers")
-MINE = '''
+MINE = """
 import random
 def own_examples(seed):
     numbers = random.Random(seed).sample(range(1, 100), 40)
@@ -27,7 +27,7 @@ def read_answer(symbols):
     return [int(one[1:]) for one in symbols] if all(one[:1] == "n" for one in symbols) else None
 def score_answers(gold, predicted):
     return 100 * sum(one == other for one, other in zip(gold, predicted)) / len(gold)
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +37,20 @@ def trusted():
 
 
 def own_config():
-    return config_file.from_mapping({"task": f"{module.__file__}:OwnTask"}, overrides({
-        **COMMON, "backbone.width": 16, "backbone.feed_forward_width": 16, "backbone.num_heads": 2,
-        "backbone.encoder_layers": 1, "backbone.decoder_layers": 1, "training.max_updates": 25}))
+    return config_file.from_mapping(
+        {"task": f"{module.__file__}:OwnTask"},
+        overrides(
+            {
+                **COMMON,
+                "backbone.width": 16,
+                "backbone.feed_forward_width": 16,
+                "backbone.num_heads": 2,
+                "backbone.encoder_layers": 1,
+                "backbone.decoder_layers": 1,
+                "training.max_updates": 25,
+            }
+        ),
+    )
 
 
 def test_his_functions_make_the_task(tmp_path):

@@ -17,16 +17,20 @@ each_part = pytest.mark.parametrize(("assignment", "part"), PARTS, ids=[f"{a.nam
 def test_a_reference_gets_all_points(assignment, part, workers):
     checked = check_part(assignment, part, {f"{part.name}.py": assignment.text(part.name)}, workers, 11)
     assert not checked.refused and checked.points == part.points, (
-        checked.refused, [verdict.broken.message for verdict in checked.verdicts if verdict.broken])
+        checked.refused,
+        [verdict.broken.message for verdict in checked.verdicts if verdict.broken],
+    )
 
 
-@pytest.mark.parametrize(("assignment", "part"), [(one, one.parts[0]) for one in ASSIGNMENTS],
-                         ids=[one.name for one in ASSIGNMENTS])
+@pytest.mark.parametrize(
+    ("assignment", "part"), [(one, one.parts[0]) for one in ASSIGNMENTS], ids=[one.name for one in ASSIGNMENTS]
+)
 def test_a_planted_bug_breaks_the_same_laws_as_in_process_and_is_named(assignment, part, workers):
     fault = assignment.faults(part.name)[0]
     text = fault.text(assignment.text(part.name))
     checked = check_part(assignment, part, {f"{part.name}.py": text}, workers, 11)
     student = InProcess(load(text, part.name))
     assert [verdict.holds for verdict in checked.verdicts] == [
-        judge(law, student, 11).holds for law in assignment.laws(part.name)]
+        judge(law, student, 11).holds for law in assignment.laws(part.name)
+    ]
     assert fault.id in {one.id for one in checked.faults}

@@ -20,10 +20,16 @@ from seq2seq_suite.metrics.bleu import (
 )
 from seq2seq_suite.metrics.significance import FORMULAS, figures_of_items
 
-REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
-              "Eine Frau, die liest, sitzt im Park."] * 4
-PREDICTIONS = ["Ein hund läuft über grünes Gras.", "Zwei Männer stehen am Herd und kochen Essen.",
-               "Eine Frau sitzt im Park und liest."] * 4
+REFERENCES = [
+    "Ein Hund läuft über saftig-grünes Gras.",
+    "Zwei Männer stehen am Herd und bereiten Essen zu.",
+    "Eine Frau, die liest, sitzt im Park.",
+] * 4
+PREDICTIONS = [
+    "Ein hund läuft über grünes Gras.",
+    "Zwei Männer stehen am Herd und kochen Essen.",
+    "Eine Frau sitzt im Park und liest.",
+] * 4
 
 
 def plain_bleu(predictions: list[str], references: list[str]) -> float:
@@ -31,8 +37,10 @@ def plain_bleu(predictions: list[str], references: list[str]) -> float:
     matches, totals = [0] * 4, [0] * 4
     for prediction, reference in zip(predictions, references, strict=True):
         for order in range(4):
-            grams = [Counter(zip(*(text.split()[start:] for start in range(order + 1)), strict=False))
-                     for text in (prediction, reference)]
+            grams = [
+                Counter(zip(*(text.split()[start:] for start in range(order + 1)), strict=False))
+                for text in (prediction, reference)
+            ]
             matches[order] += sum((grams[0] & grams[1]).values())
             totals[order] += sum(grams[0].values())
     written, wanted = (sum(len(text.split()) for text in texts) for texts in (predictions, references))
@@ -52,7 +60,8 @@ def test_figures_and_signatures_are_sacrebleus_own(tokenizer, lowercase):
     case = "lc" if lowercase else "mixed"
     assert score.signature == (
         f"BLEU|nrefs:1|case:{case}|eff:no|tok:{tokenizer}|smooth:exp|version:{sacrebleu.__version__}; "
-        f"chrF2|nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}")
+        f"chrF2|nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}"
+    )
     assert score.details["signatures"]["bleu"] == f"BLEU|{metric.get_signature().format()}"
 
 
@@ -72,8 +81,10 @@ def test_moses_tokens_of_the_german_multi30k_are_as_many_as_its_authors_have():
     """`test_2016_flickr.lc.norm.tok.de` has 12,103 tokens."""
     shared = Path(os.environ.get("S2S_SHARED") or Path(__file__).resolve().parents[3] / "shared")
     if not (shared / "data/multi30k-en-de").is_dir():
-        pytest.skip("compares with Multi30k in shared/data beside the checkout (or where S2S_SHARED points), "
-                    "and it is not there")
+        pytest.skip(
+            "compares with Multi30k in shared/data beside the checkout (or where S2S_SHARED points), "
+            "and it is not there"
+        )
     rows = read_rows(str(shared / "data/multi30k-en-de"), "test", splits={})
     assert sum(len(moses_tokens("de")(row.fields["tgt"]).split()) for row in rows) == 12_103
 
@@ -104,20 +115,23 @@ def test_missing_and_empty_predictions_are_counted_and_score_nothing():
 def test_tokenised_references_are_warned_of():
     tokenised = [" ".join(moses_tokens("de")(text).split()) for text in REFERENCES]
     for outputs, references, tokenizer, note in (
-            (PREDICTIONS, tokenised, "13a", "look tokenised already"),
-            (PREDICTIONS[:10], ["Ein Hund ."] * 3 + ["Ein Hund."] * 7, "auto", "look tokenised already"),
-            (["我"] * 10, ["我 是 学 生 。"] * 10, "zh", "look tokenised already"),
-            (["我"] * 10, ["我是学生我是学生。"] * 10, "13a", "choose zh")):
+        (PREDICTIONS, tokenised, "13a", "look tokenised already"),
+        (PREDICTIONS[:10], ["Ein Hund ."] * 3 + ["Ein Hund."] * 7, "auto", "look tokenised already"),
+        (["我"] * 10, ["我 是 学 生 。"] * 10, "zh", "look tokenised already"),
+        (["我"] * 10, ["我是学生我是学生。"] * 10, "13a", "choose zh"),
+    ):
         assert note in score_translations(outputs, references, tokenizer=tokenizer).notes[0]
 
 
 def test_plain_text_tokenised_text_declared_and_a_few_texts_are_not_warned_of():
     german = "Ein Hund läuft im Gras"
     for outputs, references, tokenizer in (
-            (PREDICTIONS, REFERENCES, "13a"), (PREDICTIONS, [f"{german} ."] * 12, "none"),
-            (PREDICTIONS[:9], [f"{german} ."] * 9, "auto"),
-            (PREDICTIONS[:10], [f"{german} ."] * 2 + [f"{german}."] * 8, "auto"),
-            (["x"] * 10, ["Vraiment ? Oui : il l'a dit !", "Je ne sais pas."] * 5, "13a")):
+        (PREDICTIONS, REFERENCES, "13a"),
+        (PREDICTIONS, [f"{german} ."] * 12, "none"),
+        (PREDICTIONS[:9], [f"{german} ."] * 9, "auto"),
+        (PREDICTIONS[:10], [f"{german} ."] * 2 + [f"{german}."] * 8, "auto"),
+        (["x"] * 10, ["Vraiment ? Oui : il l'a dit !", "Je ne sais pas."] * 5, "13a"),
+    ):
         assert score_translations(outputs, references, tokenizer=tokenizer).notes == ()
     assert tokenised_share([]) == 0.0 and tokenised_share(REFERENCES) == 0.0
 
@@ -134,8 +148,15 @@ def test_chinese_references_are_suspicious_from_one_half_on():
     assert "choose zh" in complaints(["他们看见了一只大狗。"] * 5 + texts, tokenizer="13a")[0]
 
 
-UNSPACED = {"zh": "他们看见了一只大狗。", "ja": "きょうはいいてんきですね", "th": "วันนี้อากาศดีมาก", "lo": "ມື້ນີ້ອາກາດດີຫຼາຍ",
-            "km": "ថ្ងៃនេះអាកាសធាតុល្អ", "my": "ဒီနေ့ရာသီဥတုကောင်းတယ်", "bo": "དེ་རིང་གནམ་གཤིས་ཡག་པོ་འདུག"}
+UNSPACED = {
+    "zh": "他们看见了一只大狗。",
+    "ja": "きょうはいいてんきですね",
+    "th": "วันนี้อากาศดีมาก",
+    "lo": "ມື້ນີ້ອາກາດດີຫຼາຍ",
+    "km": "ថ្ងៃនេះអាកាសធាតុល្អ",
+    "my": "ဒီနေ့ရာသီဥတုကောင်းတယ်",
+    "bo": "དེ་རིང་གནམ་གཤིས་ཡག་པོ་འདུག",
+}
 
 
 @pytest.mark.parametrize("language", UNSPACED)
@@ -164,8 +185,9 @@ def test_references_without_four_tokens_have_bleu_of_effective_order():
     outputs = ["guten Abend", "bis morgen", "Dank dir"]
     score = score_translations(outputs, texts)
     assert score.figures["bleu"] == pytest.approx(oracle.corpus_score(outputs, [texts]).score)
-    assert FORMULAS[score.formula](np.array(score.counts).sum(0, keepdims=True))[0] == \
-        pytest.approx(score.figures["bleu"])
+    assert FORMULAS[score.formula](np.array(score.counts).sum(0, keepdims=True))[0] == pytest.approx(
+        score.figures["bleu"]
+    )
     mixed = score_translations([*texts, REFERENCES[0]], [*texts, REFERENCES[0]])
     assert "|eff:no|" in mixed.signature and "3 of 4 references have fewer than 4 tokens" in mixed.notes[0]
 
@@ -217,7 +239,9 @@ def test_a_mixture_of_two_right_texts_is_neither():
 
 @pytest.mark.parametrize("most", [1, 2, 4])
 def test_outputs_that_are_right_have_a_hundred_whatever_the_number_of_texts(most):
-    several = [[f"der Hund {word} die Katze {place} {count}" for place in range(1 + count % most)]
-               for count, word in enumerate(("sieht", "hört", "jagt", "mag"))]
+    several = [
+        [f"der Hund {word} die Katze {place} {count}" for place in range(1 + count % most)]
+        for count, word in enumerate(("sieht", "hört", "jagt", "mag"))
+    ]
     figures = score_of_several([texts[-1] for texts in several], several).figures
     assert (figures["valid"], round(figures["bleu"], 9), round(figures["nearest"], 9)) == (100.0, 100.0, 100.0)

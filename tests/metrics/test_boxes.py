@@ -22,11 +22,19 @@ def overlap(one, other) -> float:
 
 def plain_ap(predictions, references, label, threshold) -> float:
     """Interpolated at 101 recalls; each detection, by falling score, takes the free true box it overlaps most."""
-    found = sorted(((score, picture, box) for picture, objects in enumerate(predictions)
-                    for box, name, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
-                    if name == label), key=lambda item: -item[0])
-    truth = [[box for box, name in zip(objects.boxes, objects.labels, strict=True) if name == label]
-             for objects in references]
+    found = sorted(
+        (
+            (score, picture, box)
+            for picture, objects in enumerate(predictions)
+            for box, name, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
+            if name == label
+        ),
+        key=lambda item: -item[0],
+    )
+    truth = [
+        [box for box, name in zip(objects.boxes, objects.labels, strict=True) if name == label]
+        for objects in references
+    ]
     free, right, points = [set(range(len(boxes))) for boxes in truth], 0, []
     for number, (_, picture, box) in enumerate(found, 1):
         best = max(free[picture], key=lambda place: overlap(box, truth[picture][place]), default=None)
@@ -34,8 +42,14 @@ def plain_ap(predictions, references, label, threshold) -> float:
             free[picture].remove(best)
             right += 1
         points.append((right / sum(map(len, truth)), right / number))
-    return sum(max((precision for recall, precision in points if recall >= step), default=0.0)
-               for step in np.linspace(0.0, 1.0, 101)) / 101 * 100
+    return (
+        sum(
+            max((precision for recall, precision in points if recall >= step), default=0.0)
+            for step in np.linspace(0.0, 1.0, 101)
+        )
+        / 101
+        * 100
+    )
 
 
 def some_pictures():
@@ -58,8 +72,9 @@ def some_pictures():
 def test_average_precision_is_its_definition():
     predictions, references = some_pictures()
     score = average_precision(predictions, references, labels=["a", "b", "c"])
-    expected = {label: [plain_ap(predictions, references, label, 0.5 + 0.05 * step) for step in range(10)]
-                for label in "ab"}
+    expected = {
+        label: [plain_ap(predictions, references, label, 0.5 + 0.05 * step) for step in range(10)] for label in "ab"
+    }
     means = {label: sum(values) / 10 for label, values in expected.items()}
     assert score.figures["ap"] == pytest.approx((means["a"] + means["b"]) / 2)
     for name, step in (("ap50", 0), ("ap75", 5)):
@@ -68,7 +83,8 @@ def test_average_precision_is_its_definition():
     assert score.details["per_label"] == [
         {"label": "a", "ap": round(means["a"], 2), "ap50": round(expected["a"][0], 2), "support": support[0]},
         {"label": "b", "ap": round(means["b"], 2), "ap50": round(expected["b"][0], 2), "support": support[1]},
-        {"label": "c", "ap": -1.0, "ap50": -1.0, "support": 0}]
+        {"label": "c", "ap": -1.0, "ap50": -1.0, "support": 0},
+    ]
 
 
 def test_the_interval_is_that_of_pictures_drawn_with_replacement(monkeypatch):
@@ -77,8 +93,12 @@ def test_the_interval_is_that_of_pictures_drawn_with_replacement(monkeypatch):
     references[:3] = [Objects()] * 3
     predictions[2:5] = [None] * 3
     found = average_precision(predictions, references, labels=["a", "b", "c"]).interval()
-    values = sorted(average_precision([predictions[place] for place in drawn], [references[place] for place in drawn],
-                                      labels=["a", "b", "c"]).figures["ap50"] for drawn in draws(30, 40))
+    values = sorted(
+        average_precision(
+            [predictions[place] for place in drawn], [references[place] for place in drawn], labels=["a", "b", "c"]
+        ).figures["ap50"]
+        for drawn in draws(30, 40)
+    )
     assert found == pytest.approx([values[1], values[-2]])
 
 
@@ -87,8 +107,11 @@ def test_recall_is_that_of_all_boxes_of_a_picture():
     boxes = tuple((20.0 * place, 0.0, 20.0 * place + 10.0, 10.0) for place in range(12))
     found = (*boxes[:11], (220.0, 0.0, 230.0, 6.2))
     wrong = tuple((20.0 * place, 50.0, 20.0 * place + 10.0, 60.0) for place in range(80))
-    score = average_precision([Objects(found + wrong, ("a",) * 92, tuple(1.0 - place / 100 for place in range(92)))],
-                              [Objects(boxes, ("a",) * 12)], labels=["a"])
+    score = average_precision(
+        [Objects(found + wrong, ("a",) * 92, tuple(1.0 - place / 100 for place in range(92)))],
+        [Objects(boxes, ("a",) * 12)],
+        labels=["a"],
+    )
     assert score.figures["recall"] == pytest.approx(100 * (3 + 7 * 11 / 12) / 10)
 
 
@@ -108,8 +131,10 @@ def test_a_box_of_another_class_or_picture_is_wrong():
     right = [Objects(objects.boxes, objects.labels, (0.9,)) for objects in truth]
     turned = [Objects(tuple((y1, x1, y2, x2) for x1, y1, x2, y2 in one.boxes), one.labels, (0.9,)) for one in right]
     other = [Objects(one.boxes, ("b", "a")[place : place + 1], (0.9,)) for place, one in enumerate(right)]
-    ap50 = [average_precision(found, truth, labels=["a", "b"]).figures["ap50"]
-            for found in (right, right[::-1], turned, other)]
+    ap50 = [
+        average_precision(found, truth, labels=["a", "b"]).figures["ap50"]
+        for found in (right, right[::-1], turned, other)
+    ]
     assert ap50 == [pytest.approx(100.0), 0.0, 0.0, 0.0]
 
 
@@ -141,21 +166,44 @@ def test_crowds_and_areas_count_as_in_cocos_own_evaluation():
 
     predictions, references = some_pictures()
     rng = random.Random(6)
-    mixed = [Objects(one.boxes[:3], one.labels[:3], areas=tuple(rng.uniform(100, 2000) for _ in range(3)),
-                     crowds=Objects(one.boxes[3:], one.labels[3:])) for one in references]
+    mixed = [
+        Objects(
+            one.boxes[:3],
+            one.labels[:3],
+            areas=tuple(rng.uniform(100, 2000) for _ in range(3)),
+            crowds=Objects(one.boxes[3:], one.labels[3:]),
+        )
+        for one in references
+    ]
     ids, truth, found = {"a": 1, "b": 2}, [], []
     for picture, (theirs, gold) in enumerate(zip(predictions, mixed, strict=True), 1):
-        boxes = [*zip(gold.boxes, gold.labels, gold.areas, [0] * 3, strict=True),
-                 *((box, label, 1.0, 1) for box, label in zip(gold.crowds.boxes, gold.crowds.labels, strict=True))]
-        truth += [{"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": ids[label], "area": size,
-                   "iscrowd": crowd, "id": len(truth) + number}
-                  for number, ((x1, y1, x2, y2), label, size, crowd) in enumerate(boxes, 1)]
-        found += [{"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": ids[label], "score": score}
-                  for (x1, y1, x2, y2), label, score in zip(theirs.boxes, theirs.labels, theirs.scores, strict=True)]
+        boxes = [
+            *zip(gold.boxes, gold.labels, gold.areas, [0] * 3, strict=True),
+            *((box, label, 1.0, 1) for box, label in zip(gold.crowds.boxes, gold.crowds.labels, strict=True)),
+        ]
+        truth += [
+            {
+                "image_id": picture,
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "category_id": ids[label],
+                "area": size,
+                "iscrowd": crowd,
+                "id": len(truth) + number,
+            }
+            for number, ((x1, y1, x2, y2), label, size, crowd) in enumerate(boxes, 1)
+        ]
+        found += [
+            {"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": ids[label], "score": score}
+            for (x1, y1, x2, y2), label, score in zip(theirs.boxes, theirs.labels, theirs.scores, strict=True)
+        ]
     with contextlib.redirect_stdout(io.StringIO()):
         gold = COCO()
-        gold.dataset = {"images": [{"id": number + 1} for number in range(len(mixed))], "annotations": truth,
-                        "categories": [{"id": number, "name": name} for name, number in ids.items()], "info": {}}
+        gold.dataset = {
+            "images": [{"id": number + 1} for number in range(len(mixed))],
+            "annotations": truth,
+            "categories": [{"id": number, "name": name} for name, number in ids.items()],
+            "info": {},
+        }
         gold.createIndex()
         judge = COCOeval(gold, gold.loadRes(found), "bbox")
         judge.evaluate()
@@ -163,9 +211,15 @@ def test_crowds_and_areas_count_as_in_cocos_own_evaluation():
         judge.summarize()
     score = average_precision(predictions, mixed, labels=["a", "b"])
     assert [score.figures[name] for name in ("ap", "ap50", "ap75", "ap_small", "ap_medium")] == pytest.approx(
-        [100.0 * value for value in judge.stats[:5]])
-    assert score.figures["ap50"] > average_precision(predictions, [Objects(one.boxes, one.labels) for one in mixed],
-                                                     labels=["a", "b"]).figures["ap50"] + 5
+        [100.0 * value for value in judge.stats[:5]]
+    )
+    assert (
+        score.figures["ap50"]
+        > average_precision(predictions, [Objects(one.boxes, one.labels) for one in mixed], labels=["a", "b"]).figures[
+            "ap50"
+        ]
+        + 5
+    )
     assert sum(row["support"] for row in score.details["per_label"]) == 3 * len(mixed)
     low, high = score.interval()
     assert low < score.figures["ap50"] < high

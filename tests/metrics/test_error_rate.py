@@ -30,7 +30,8 @@ def test_rates_are_edit_distances_over_the_corpus(pairs):
     words = [len(gold.split()) for gold in references]
     assert score.figures["wer"] == pytest.approx(100 * sum(errors) / sum(words))
     assert score.figures["cer"] == pytest.approx(
-        100 * sum(distance(gold, found) for gold, found in pairs) / sum(map(len, references)))
+        100 * sum(distance(gold, found) for gold, found in pairs) / sum(map(len, references))
+    )
     parts = sum(score.figures[name] for name in ("substitutions", "deletions", "insertions"))
     assert parts == pytest.approx(score.figures["wer"])
     assert [list(row) for row in score.counts] == [[e, n] for e, n in zip(errors, words, strict=True)]

@@ -30,9 +30,17 @@ def counts(gold: str, predicted: str | None) -> tuple[int, int, int]:
 
 def test_a_tree_against_itself_scores_100():
     figures = score(GOLD, GOLD).figures
-    assert figures == {"f1": 100.0, "precision": 100.0, "recall": 100.0, "exact_match": 100.0, "invalid_rate": 0.0,
-                       "average_crossing": 0.0, "no_crossing": 100.0, "two_or_less_crossing": 100.0,
-                       "tagging_accuracy": 100.0}
+    assert figures == {
+        "f1": 100.0,
+        "precision": 100.0,
+        "recall": 100.0,
+        "exact_match": 100.0,
+        "invalid_rate": 0.0,
+        "average_crossing": 0.0,
+        "no_crossing": 100.0,
+        "two_or_less_crossing": 100.0,
+        "tagging_accuracy": 100.0,
+    }
 
 
 @pytest.mark.parametrize("root", ["TOP", "ROOT", "S1", "VROOT", ""])
@@ -164,9 +172,17 @@ def test_an_invalid_prediction_misses_every_gold_bracket(predicted):
     found = evalb([tree(gold), tree(gold)], [tree(gold), None if predicted is None else tree(predicted)])
     assert found.details["sentences"] == [(3, 3, 3), (0, 3, 0)]
     assert found.details["invalid"] == [1]
-    assert found.figures == {"f1": pytest.approx(200 / 3), "precision": 100.0, "recall": 50.0, "exact_match": 50.0,
-                             "invalid_rate": 50.0, "average_crossing": 0.0, "no_crossing": 50.0,
-                             "two_or_less_crossing": 50.0, "tagging_accuracy": 50.0}
+    assert found.figures == {
+        "f1": pytest.approx(200 / 3),
+        "precision": 100.0,
+        "recall": 50.0,
+        "exact_match": 50.0,
+        "invalid_rate": 50.0,
+        "average_crossing": 0.0,
+        "no_crossing": 50.0,
+        "two_or_less_crossing": 50.0,
+        "tagging_accuracy": 50.0,
+    }
 
 
 def test_a_wrong_tag_on_punctuation_makes_the_sentence_invalid():
@@ -190,8 +206,10 @@ def test_sequences_of_different_length_are_refused():
 
 
 def test_the_signature_says_how_the_figures_were_computed():
-    assert score(GOLD, GOLD).signature == \
-        f"evalb|prm:COLLINS+ROOT,S1,VROOT|tags:gold|errors:count|len:all|version:{__version__}"
+    assert (
+        score(GOLD, GOLD).signature
+        == f"evalb|prm:COLLINS+ROOT,S1,VROOT|tags:gold|errors:count|len:all|version:{__version__}"
+    )
     assert "|tags:predicted|" in score(GOLD, GOLD.replace("NNS", "NN")).signature
     assert "|tags:gold|" in score(GOLD, None).signature
     assert score("(S (VB go) (PRT on))", "(S (VB go) (ADVP on))").figures["tagging_accuracy"] == 100.0
@@ -199,20 +217,27 @@ def test_the_signature_says_how_the_figures_were_computed():
 
 def brackets_over(words: list[str]) -> st.SearchStrategy[Tree]:
     """Random trees over the given words, punctuation among them."""
+
     def split(start: int, end: int) -> st.SearchStrategy[Tree]:
         label = st.sampled_from(["NP", "VP", "ADVP", "PRT", "S-1", "TOP"])
         if end - start == 1:
             leaf = Tree("," if words[start] == "," else "NN", (words[start],))
             return st.one_of(st.just(leaf), label.map(lambda name: Tree(name, (leaf,))))
         return st.integers(start + 1, end - 1).flatmap(
-            lambda middle: st.builds(lambda name, left, right: Tree(name, (left, right)),
-                                     label, split(start, middle), split(middle, end)))
+            lambda middle: st.builds(
+                lambda name, left, right: Tree(name, (left, right)), label, split(start, middle), split(middle, end)
+            )
+        )
+
     return split(0, len(words))
 
 
 @settings(max_examples=60)
-@given(st.lists(st.sampled_from(["a", "b", ","]), min_size=1, max_size=7).flatmap(
-    lambda words: st.tuples(brackets_over(words), brackets_over(words))))
+@given(
+    st.lists(st.sampled_from(["a", "b", ","]), min_size=1, max_size=7).flatmap(
+        lambda words: st.tuples(brackets_over(words), brackets_over(words))
+    )
+)
 def test_exchanging_the_trees_exchanges_precision_and_recall(pair):
     first, second = pair
     one, other = evalb([first], [second]), evalb([second], [first])
@@ -225,22 +250,38 @@ def test_exchanging_the_trees_exchanges_precision_and_recall(pair):
 def shared_folder() -> Path:
     found = Path(os.environ.get("S2S_SHARED") or Path(__file__).resolve().parents[2] / ".." / "shared")
     if not (found / "fixtures" / "evalb").is_dir():
-        pytest.skip("the corpora with the C program's figures lie in a folder `shared` beside the checkout "
-                    "(or where S2S_SHARED points), and it is not there")
+        pytest.skip(
+            "the corpora with the C program's figures lie in a folder `shared` beside the checkout "
+            "(or where S2S_SHARED points), and it is not there"
+        )
     return found
 
 
 @pytest.mark.parametrize("name", ["light", "heavy"])
 def test_every_figure_of_the_c_program_is_reproduced(name):
     folder = shared_folder() / "fixtures" / "evalb"
-    gold, predicted = ([found for _, found in read_trees((folder / f"{name}.{kind}").read_text(encoding="utf-8"))]
-                       for kind in ("gold", "pred"))
+    gold, predicted = (
+        [found for _, found in read_trees((folder / f"{name}.{kind}").read_text(encoding="utf-8"))]
+        for kind in ("gold", "pred")
+    )
     theirs = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    names = {"recall": "Bracketing Recall", "precision": "Bracketing Precision", "f1": "Bracketing FMeasure",
-             "exact_match": "Complete match", "average_crossing": "Average crossing", "no_crossing": "No crossing",
-             "two_or_less_crossing": "2 or less crossing", "tagging_accuracy": "Tagging accuracy"}
+    names = {
+        "recall": "Bracketing Recall",
+        "precision": "Bracketing Precision",
+        "f1": "Bracketing FMeasure",
+        "exact_match": "Complete match",
+        "average_crossing": "Average crossing",
+        "no_crossing": "No crossing",
+        "two_or_less_crossing": "2 or less crossing",
+        "tagging_accuracy": "Tagging accuracy",
+    }
     ours = evalb(gold, predicted)
-    assert {key: f"{ours.figures[key]:.2f}" for key in names} == \
-        {key: f"{theirs[label]:.2f}" for key, label in names.items()}
-    assert ours.details["counts"] == {"sentences": theirs["Number of sentence"], "invalid": 0, "empty": 0,
-                                      "scored": theirs["Number of Valid sentence"]}
+    assert {key: f"{ours.figures[key]:.2f}" for key in names} == {
+        key: f"{theirs[label]:.2f}" for key, label in names.items()
+    }
+    assert ours.details["counts"] == {
+        "sentences": theirs["Number of sentence"],
+        "invalid": 0,
+        "empty": 0,
+        "scored": theirs["Number of Valid sentence"],
+    }

@@ -35,8 +35,9 @@ def by_counting(references: list[set[str]], predictions: list[set[str]]) -> dict
 @pytest.mark.parametrize("seed", range(5))
 def test_figures_equal_those_counted_by_hand(seed):
     chance = random.Random(seed)
-    references, predictions = ([{label for label in LABELS[:-1] if chance.random() < share} for _ in range(40)]
-                               for share in (0.4, 0.5))
+    references, predictions = (
+        [{label for label in LABELS[:-1] if chance.random() < share} for _ in range(40)] for share in (0.4, 0.5)
+    )
     found = score_labels(references, predictions, labels=LABELS).figures
     for name, expected in by_counting(references, predictions).items():
         assert found[name] == pytest.approx(expected), name
@@ -79,8 +80,13 @@ def test_labels_and_examples_are_counted_one_by_one():
     assert score.details["labels"] == {"a": (2, 3, 2), "b": (1, 2, 0), "c": (1, 0, 0), "d": (0, 0, 0), "e": (0, 0, 0)}
     assert score.counts == ((1, 2, 1), (1, 1, 2), (0, 1, 2))
     assert score.figures["labels_per_example"] == pytest.approx(5 / 3)
-    assert score.details["per_label"][0] == {"label": "a", "precision": 66.67, "recall": 100.0, "f1": 80.0,
-                                             "support": 2}
+    assert score.details["per_label"][0] == {
+        "label": "a",
+        "precision": 66.67,
+        "recall": 100.0,
+        "f1": 80.0,
+        "support": 2,
+    }
 
 
 @pytest.mark.parametrize("labels", [["a"], []])

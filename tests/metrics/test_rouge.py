@@ -14,17 +14,34 @@ def test_rouge_is_that_of_googles_scorer():
     found, right = ["Tom is in the park.", "", "the dog barks"], ["Anna is in the park.", "a cat", "dogs bark loudly"]
     score = make_task("summarisation").score(found, right)
     for ours, theirs in (("rouge1", "rouge1"), ("rouge2", "rouge2"), ("rouge_l", "rougeL")):
-        each = [scorer.RougeScorer([theirs], use_stemmer=True).score(*pair)[theirs].fmeasure
-                for pair in zip(right, found, strict=True)]
+        each = [
+            scorer.RougeScorer([theirs], use_stemmer=True).score(*pair)[theirs].fmeasure
+            for pair in zip(right, found, strict=True)
+        ]
         assert score.figures[ours] == pytest.approx(100 * sum(each) / 3)
     import numpy as np
-    assert FORMULAS[score.formula](np.array(score.counts).sum(0, keepdims=True))[0] == \
-        pytest.approx(score.figures["rouge2"])
+
+    assert FORMULAS[score.formula](np.array(score.counts).sum(0, keepdims=True))[0] == pytest.approx(
+        score.figures["rouge2"]
+    )
 
 
-@pytest.mark.parametrize("text", [
-    "बच्चा नदी के पास", "Київ чекає на весну, подвір'я", "孩子在河边玩", "الولد يلعب قرب النهر", "สุนัขเห็นแมว",
-    "のいいてんき", "שָׁלוֹם עוֹלָם", "می‌خواهم کتاب‌ها را", "für Größe", "😀 👍", "..."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "बच्चा नदी के पास",
+        "Київ чекає на весну, подвір'я",
+        "孩子在河边玩",
+        "الولد يلعب قرب النهر",
+        "สุนัขเห็นแมว",
+        "のいいてんき",
+        "שָׁלוֹם עוֹלָם",
+        "می‌خواهم کتاب‌ها را",
+        "für Größe",
+        "😀 👍",
+        "...",
+    ],
+)
 def test_summaries_in_any_script_are_compared_by_their_words(text):
     pytest.importorskip("rouge_score", reason="comes with the extra `summarisation`")
     task = make_task("summarisation")

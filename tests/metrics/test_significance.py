@@ -49,22 +49,29 @@ def test_f1_and_mean_are_their_definitions():
     assert FORMULAS["ratio"](np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [0.75, 0.0]
 
 
-@pytest.mark.parametrize("name", ["f1", "bleu", "bleu without case", "exact_match", "micro_f1", "bits_per_character",
-                                  "wer"])
+@pytest.mark.parametrize(
+    "name", ["f1", "bleu", "bleu without case", "exact_match", "micro_f1", "bits_per_character", "wer"]
+)
 def test_the_counts_of_all_items_give_the_figure_of_the_corpus(name):
     gold, found = ["The red dog sees a cat.", "A man sings"], ["the red dog takes a cat.", "a man sings with it"]
-    trees = [[next(read_trees(text))[1] for text in texts] for texts in (
-        ("(S (NP (NN a) (NN b)) (VP (VB c)))", "(S (VB c))"),
-        ("(S (NP (NN a)) (NN b) (VP (VB c)))", "(S (VP (VB c)))"))]
+    trees = [
+        [next(read_trees(text))[1] for text in texts]
+        for texts in (
+            ("(S (NP (NN a) (NN b)) (VP (VB c)))", "(S (VB c))"),
+            ("(S (NP (NN a)) (NN b) (VP (VB c)))", "(S (VP (VB c)))"),
+        )
+    ]
     if name == "wer":
         pytest.importorskip("jiwer", reason="comes with the extra `speech`")
     score = {
-        "f1": lambda: evalb(*trees), "bleu": lambda: score_translations(found, gold),
+        "f1": lambda: evalb(*trees),
+        "bleu": lambda: score_translations(found, gold),
         "bleu without case": lambda: score_translations(found, gold, lowercase=True),
         "exact_match": lambda: answer_scores(["The dog", None, "b c"], [Gold(("dog",)), Gold(("a",)), Gold(("b",))]),
         "micro_f1": lambda: score_labels([{"a", "b"}, {"c"}, {"a"}], [{"a"}, {"c", "a"}, None], labels="abc"),
         "bits_per_character": lambda: score_likelihood([-2.0, -5.0], gold, context="x"),
-        "wer": lambda: error_rates(found, gold)}[name]()
+        "wer": lambda: error_rates(found, gold),
+    }[name]()
     sums = np.array(score.counts, dtype=float).sum(0, keepdims=True)
     figure = score.figures[name.partition(" ")[0]]
     assert FORMULAS[score.formula](sums)[0] == pytest.approx(figure) and 0.0 < figure < 100.0
@@ -109,14 +116,17 @@ def two_equal_systems(kind, rng, count, rate):
         return [items(rng.random(count) > rate, 1.0) for _ in range(2)]
     if kind in ("continuous", "unlike spreads"):
         level = rng.normal(50.0, 15.0, count)
-        return [items(level + rng.normal(0.0, spread, count), 1.0)
-                for spread in ((10.0, 10.0) if kind == "continuous" else (3.0, 15.0))]
+        return [
+            items(level + rng.normal(0.0, spread, count), 1.0)
+            for spread in ((10.0, 10.0) if kind == "continuous" else (3.0, 15.0))
+        ]
     right, lengths = 1.0 - rng.beta(1.0, 1.0 / rate - 1.0, count), rng.integers(4, 25, count)
     written = [np.maximum(2, lengths + rng.integers(-1, 2, count)) for _ in range(2)]
     if kind == "f1":
         return [items(rng.binomial(np.minimum(one, lengths), right), lengths, one) for one in written]
-    return [items(rng.binomial(one, right), one, rng.binomial(one - 1, right**1.3), one - 1, lengths)
-            for one in written]
+    return [
+        items(rng.binomial(one, right), one, rng.binomial(one - 1, right**1.3), one - 1, lengths) for one in written
+    ]
 
 
 FORMULA_OF = {"f1": f1, "bleu": like_bleu}
@@ -127,10 +137,18 @@ FORMULA_OF = {"f1": f1, "bleu": like_bleu}
 def test_one_item_that_differs_has_p_1(name, count):
     rng = np.random.default_rng(count)
     lengths, hits = rng.integers(5, 20, count), rng.integers(0, 5, count)
-    first = {"mean": items(rng.random(count) < 0.9, 1.0), "errors": items(hits, lengths),
-             "ratio": items(rng.random(count), lengths), "f1": items(hits, lengths, lengths),
-             "bleu": items(lengths, lengths, *(hits - np.minimum(hits, 1) * (order > 0) for order in range(4)), *(
-                 lengths - order for order in range(4)))}[name]
+    first = {
+        "mean": items(rng.random(count) < 0.9, 1.0),
+        "errors": items(hits, lengths),
+        "ratio": items(rng.random(count), lengths),
+        "f1": items(hits, lengths, lengths),
+        "bleu": items(
+            lengths,
+            lengths,
+            *(hits - np.minimum(hits, 1) * (order > 0) for order in range(4)),
+            *(lengths - order for order in range(4)),
+        ),
+    }[name]
     second = first.copy()
     second[-1, 2 if name == "bleu" else 0] += 1.0 if name != "mean" else 1.0 - 2.0 * first[-1, 0]
     found = compare(first, second, FORMULAS.get(name, mean))
@@ -140,15 +158,30 @@ def test_one_item_that_differs_has_p_1(name, count):
         assert found.verdict(1.0, margin=0.0 if name == "ratio" else 0.5) == expected
 
 
-@pytest.mark.parametrize(("kind", "count", "rate"), [
-    ("right or wrong", 50, 0.05), ("right or wrong", 50, 0.5), ("right or wrong", 300, 0.01),
-    ("right or wrong", 300, 0.2), ("right or wrong", 1000, 0.01), ("right or wrong", 1000, 0.5),
-    ("f1", 50, 0.02), ("f1", 300, 0.2), ("bleu", 50, 0.4), ("bleu", 300, 0.05), ("continuous", 50, 0.1),
-    ("continuous", 1000, 0.1), ("unlike spreads", 300, 0.1)])
+@pytest.mark.parametrize(
+    ("kind", "count", "rate"),
+    [
+        ("right or wrong", 50, 0.05),
+        ("right or wrong", 50, 0.5),
+        ("right or wrong", 300, 0.01),
+        ("right or wrong", 300, 0.2),
+        ("right or wrong", 1000, 0.01),
+        ("right or wrong", 1000, 0.5),
+        ("f1", 50, 0.02),
+        ("f1", 300, 0.2),
+        ("bleu", 50, 0.4),
+        ("bleu", 300, 0.05),
+        ("continuous", 50, 0.1),
+        ("continuous", 1000, 0.1),
+        ("unlike spreads", 300, 0.1),
+    ],
+)
 def test_of_equal_systems_at_most_six_in_a_hundred_differ(kind, count, rate):
     rng = np.random.default_rng(0)
-    found = [compare(*two_equal_systems(kind, rng, count, rate), FORMULA_OF.get(kind, mean), samples=60, seed=seed)
-             for seed in range(2000)]
+    found = [
+        compare(*two_equal_systems(kind, rng, count, rate), FORMULA_OF.get(kind, mean), samples=60, seed=seed)
+        for seed in range(2000)
+    ]
     assert sum(one.p_value < 0.05 for one in found) / 2000 <= 0.06
 
 
@@ -184,7 +217,8 @@ def test_right_and_wrong_items_have_scipys_binomial_p_value(swapped):
         counts = [items(one, 1.0) for one in (hits[::-1] if swapped else hits)]
         found = compare(*counts, mean)
         assert found.test == "McNemar's test" and found.p_value == pytest.approx(
-            stats.binomtest(only_first, only_first + only_second).pvalue)
+            stats.binomtest(only_first, only_first + only_second).pvalue
+        )
 
 
 def test_continuous_items_have_scipys_p_values():
@@ -193,12 +227,14 @@ def test_continuous_items_have_scipys_p_values():
         first = rng.normal(50.0, 15.0, 150)
         second = first + rng.normal(shift, 10.0, 150)
         found = compare(items(first, 1.0), items(second, 1.0), mean)
-        theirs = stats.permutation_test((first, second), lambda one, two: np.mean(one - two), n_resamples=2000,
-                                        permutation_type="samples", rng=1)
+        theirs = stats.permutation_test(
+            (first, second), lambda one, two: np.mean(one - two), n_resamples=2000, permutation_type="samples", rng=1
+        )
         assert found.test == "randomisation test" and found.p_value == pytest.approx(theirs.pvalue, abs=0.03)
         assert found.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue, abs=0.02)
-        assert (found.low, found.high) == pytest.approx([100.0 * end for end in stats.ttest_rel(
-            second, first).confidence_interval()], abs=10.0)
+        assert (found.low, found.high) == pytest.approx(
+            [100.0 * end for end in stats.ttest_rel(second, first).confidence_interval()], abs=10.0
+        )
 
 
 def test_the_test_finds_as_much_as_a_paired_t_test():
@@ -206,8 +242,12 @@ def test_the_test_finds_as_much_as_a_paired_t_test():
     for seed in range(400):
         first = rng.normal(50.0, 15.0, 100)
         second = first + rng.normal(2.5, 10.0, 100)
-        found.append((compare(items(first, 1.0), items(second, 1.0), mean, samples=200, seed=seed).p_value < 0.05,
-                      stats.ttest_rel(first, second).pvalue < 0.05))
+        found.append(
+            (
+                compare(items(first, 1.0), items(second, 1.0), mean, samples=200, seed=seed).p_value < 0.05,
+                stats.ttest_rel(first, second).pvalue < 0.05,
+            )
+        )
     ours, theirs = np.mean(found, axis=0)
     assert 0.6 < theirs < 0.8 and abs(ours - theirs) < 0.03
 
@@ -222,8 +262,9 @@ def test_bleu_is_sacrebleus_and_so_is_its_p_value_where_nothing_ties(rates):
     first, second = (noisy(rng, references, rate) for rate in rates)
     metric = sacrebleu.metrics.BLEU(tokenize="none", force=True)
     _, theirs = PairedTest([("first", first), ("second", second)], {"BLEU": metric}, [references], "ar", 2000)()
-    counts = [np.array(metric._extract_corpus_statistics(lines, [references]), dtype=float)
-              for lines in (first, second)]
+    counts = [
+        np.array(metric._extract_corpus_statistics(lines, [references]), dtype=float) for lines in (first, second)
+    ]
     ours = compare(*counts, bleu, samples=2000)
     assert ours.p_value == pytest.approx(theirs["BLEU"][1].p_value, abs=0.03) and 0.05 < ours.p_value < 0.95
     assert ours.first == pytest.approx(theirs["BLEU"][0].score)
@@ -240,8 +281,9 @@ def test_sacrebleu_gives_one_other_sentence_the_least_p_value():
     metric = sacrebleu.metrics.BLEU(tokenize="none", force=True)
     _, theirs = PairedTest([("first", references), ("second", second)], {"BLEU": metric}, [references], "ar", 200)()
     assert theirs["BLEU"][1].p_value < 0.01
-    counts = [np.array(metric._extract_corpus_statistics(lines, [references]), dtype=float)
-              for lines in (references, second)]
+    counts = [
+        np.array(metric._extract_corpus_statistics(lines, [references]), dtype=float) for lines in (references, second)
+    ]
     assert compare(*counts, bleu).p_value == 1.0
 
 
@@ -301,8 +343,13 @@ def test_different_items_are_refused():
 
 
 def test_every_formula_takes_many_rows_at_once():
-    rows = {"mean": [[1.0, 2.0]], "ratio": [[1.0, 2.0]], "f1": [[1.0, 2.0, 2.0]],
-            "bleu": [[9.0, 9.0, 9, 8, 7, 6, 9, 8, 7, 6]], "bleu_effective": [[9.0, 9.0, 9, 8, 7, 0, 9, 8, 7, 0]]}
+    rows = {
+        "mean": [[1.0, 2.0]],
+        "ratio": [[1.0, 2.0]],
+        "f1": [[1.0, 2.0, 2.0]],
+        "bleu": [[9.0, 9.0, 9, 8, 7, 6, 9, 8, 7, 6]],
+        "bleu_effective": [[9.0, 9.0, 9, 8, 7, 0, 9, 8, 7, 0]],
+    }
     if "bleu" in FORMULAS:
         pytest.importorskip("sacrebleu", reason="comes with the translation task")
     assert rows.keys() == FORMULAS.keys()
@@ -318,5 +365,6 @@ def test_an_items_own_figure_is_sacrebleus_sentence_score():
     from sacrebleu.metrics import BLEU
 
     judge = BLEU(effective_order=True)
-    assert found == pytest.approx([judge.sentence_score(output, [reference]).score
-                                   for output, reference in zip(outputs, references, strict=True)])
+    assert found == pytest.approx(
+        [judge.sentence_score(output, [reference]).score for output, reference in zip(outputs, references, strict=True)]
+    )

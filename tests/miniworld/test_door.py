@@ -7,11 +7,18 @@ import pytest
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import VIEWS, rows
 
-COLUMNS = {"trees": {"tree"}, "translations": {"en", "de", "zh"}, "topics": {"text", "labels"},
-           "speech": {"audio", "text", "translation", "de", "zh", "speaker"},
-           "questions": {"question", "context", "answer", "type"}, "stories": {"text"},
-           "pictures": {"image", "objects"}, "tags": {"words", "tags"}, "summaries": {"text", "summary"},
-           "semantic_roles": {"words", "tags"}}
+COLUMNS = {
+    "trees": {"tree"},
+    "translations": {"en", "de", "zh"},
+    "topics": {"text", "labels"},
+    "speech": {"audio", "text", "translation", "de", "zh", "speaker"},
+    "questions": {"question", "context", "answer", "type"},
+    "stories": {"text"},
+    "pictures": {"image", "objects"},
+    "tags": {"words", "tags"},
+    "summaries": {"text", "summary"},
+    "semantic_roles": {"words", "tags"},
+}
 
 
 def test_every_view_has_its_columns():
@@ -40,10 +47,20 @@ def test_a_view_or_split_that_is_not_there_is_refused():
     assert caught.value.expected == "one of train, validation, test, compositional"
 
 
-@pytest.mark.parametrize(("view", "digest"), [
-    ("trees", "6f0b3607b092d60f"), ("translations", "f245264796c31fdd"), ("speech", "ebe1261a0de0a125"),
-    ("topics", "bce91e4b6bcf3034"), ("questions", "0046497ff2591401"), ("stories", "d794205d05946525"),
-    ("pictures", "771428f0d0521a20"), ("tags", "3644dbcac5b0aacd"), ("summaries", "0e8600e858a86f6d")])
+@pytest.mark.parametrize(
+    ("view", "digest"),
+    [
+        ("trees", "6f0b3607b092d60f"),
+        ("translations", "f245264796c31fdd"),
+        ("speech", "ebe1261a0de0a125"),
+        ("topics", "bce91e4b6bcf3034"),
+        ("questions", "0046497ff2591401"),
+        ("stories", "d794205d05946525"),
+        ("pictures", "771428f0d0521a20"),
+        ("tags", "3644dbcac5b0aacd"),
+        ("summaries", "0e8600e858a86f6d"),
+    ],
+)
 def test_rows_stay_what_published_figures_were_measured_on(view, digest):
     size = 20 if view in ("speech", "pictures") else 200
     text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=size))
@@ -54,5 +71,6 @@ def test_translations_have_the_languages_that_are_asked_for():
     whole = list(rows("translations", "test", size=5))
     for languages in (("en", "de"), ("zh", "en")):
         assert list(rows("translations", "test", size=5, languages=languages)) == [
-            {language: row[language] for language in row if language in languages} for row in whole]
+            {language: row[language] for language in row if language in languages} for row in whole
+        ]
     assert list(rows("translations", "test", size=5, languages=("en", "fr"))) == whole  # the message names all

@@ -15,56 +15,172 @@ from seq2seq_suite.miniworld.translators import apply_choices, by_habit
 from seq2seq_suite.miniworld.world import Description, Entity, Event, Scene, parts_of
 
 GENDER_OF = {  # nouns whose singular is no plural: the gender, and the forms of the nominative and the genitive
-    "Mann": "m", "Hund": "m", "König": "m", "Arzt": "m", "Hut": "m", "Ball": "m", "Brief": "m", "Zug": "m", "Bus": "m",
-    "Park": "m", "Bahnhof": "m", "Tisch": "m", "Stock": "m", "Hammer": "m", "Garten": "m", "Vogel": "m", "Apfel": "m",
-    "Frau": "f", "Lehrerin": "f", "Künstlerin": "f", "Königin": "f", "Katze": "f", "Maus": "f", "Kuh": "f", "Uhr": "f",
-    "Tasse": "f", "Schachtel": "f", "Tasche": "f", "Blume": "f", "Geschichte": "f", "Lampe": "f", "Schule": "f",
-    "Küche": "f", "Tür": "f", "Freundin": "f", "Mutter": "f",
-    "Kind": "n", "Pferd": "n", "Buch": "n", "Radio": "n", "Auto": "n", "Haus": "n", "Regal": "n", "Bett": "n",
-    "Netz": "n", "Fernrohr": "n", "Butterbrot": "n",
+    "Mann": "m",
+    "Hund": "m",
+    "König": "m",
+    "Arzt": "m",
+    "Hut": "m",
+    "Ball": "m",
+    "Brief": "m",
+    "Zug": "m",
+    "Bus": "m",
+    "Park": "m",
+    "Bahnhof": "m",
+    "Tisch": "m",
+    "Stock": "m",
+    "Hammer": "m",
+    "Garten": "m",
+    "Vogel": "m",
+    "Apfel": "m",
+    "Frau": "f",
+    "Lehrerin": "f",
+    "Künstlerin": "f",
+    "Königin": "f",
+    "Katze": "f",
+    "Maus": "f",
+    "Kuh": "f",
+    "Uhr": "f",
+    "Tasse": "f",
+    "Schachtel": "f",
+    "Tasche": "f",
+    "Blume": "f",
+    "Geschichte": "f",
+    "Lampe": "f",
+    "Schule": "f",
+    "Küche": "f",
+    "Tür": "f",
+    "Freundin": "f",
+    "Mutter": "f",
+    "Kind": "n",
+    "Pferd": "n",
+    "Buch": "n",
+    "Radio": "n",
+    "Auto": "n",
+    "Haus": "n",
+    "Regal": "n",
+    "Bett": "n",
+    "Netz": "n",
+    "Fernrohr": "n",
+    "Butterbrot": "n",
 }
 ARTICLES = {  # which genders an article can have in the singular, and how an adjective between it and the noun ends
-    "der": {"m": "e", "f": "en"}, "die": {"f": "e"}, "das": {"n": "e"}, "den": {"m": "en"},
-    "dem": {"m": "en", "n": "en"}, "ein": {"m": "er", "n": "es"}, "eine": {"f": "e"}, "einen": {"m": "en"},
-    "einem": {"m": "en", "n": "en"}, "einer": {"f": "en"}, "kein": {"m": "er", "n": "es"}, "keine": {"f": "e"},
-    "keinen": {"m": "en"}, "dieser": {"m": "e", "f": "en"}, "diese": {"f": "e"}, "dieses": {"n": "e"},
-    "diesen": {"m": "en"}, "diesem": {"m": "en", "n": "en"}, "jeder": {"m": "e", "f": "en"}, "jede": {"f": "e"},
-    "jedes": {"n": "e"}, "jeden": {"m": "en"}, "jedem": {"m": "en", "n": "en"}, "seine": {"f": "e"},
-    "seinen": {"m": "en"}, "seinem": {"m": "en", "n": "en"}, "seiner": {"f": "en"}, "sein": {"m": "er", "n": "es"},
-    "im": {"m": "en", "n": "en"}, "am": {"m": "en", "n": "en"}, "vom": {"m": "en", "n": "en"},
-    "zum": {"m": "en", "n": "en"}, "zur": {"f": "en"}, "ins": {"n": "e"},
+    "der": {"m": "e", "f": "en"},
+    "die": {"f": "e"},
+    "das": {"n": "e"},
+    "den": {"m": "en"},
+    "dem": {"m": "en", "n": "en"},
+    "ein": {"m": "er", "n": "es"},
+    "eine": {"f": "e"},
+    "einen": {"m": "en"},
+    "einem": {"m": "en", "n": "en"},
+    "einer": {"f": "en"},
+    "kein": {"m": "er", "n": "es"},
+    "keine": {"f": "e"},
+    "keinen": {"m": "en"},
+    "dieser": {"m": "e", "f": "en"},
+    "diese": {"f": "e"},
+    "dieses": {"n": "e"},
+    "diesen": {"m": "en"},
+    "diesem": {"m": "en", "n": "en"},
+    "jeder": {"m": "e", "f": "en"},
+    "jede": {"f": "e"},
+    "jedes": {"n": "e"},
+    "jeden": {"m": "en"},
+    "jedem": {"m": "en", "n": "en"},
+    "seine": {"f": "e"},
+    "seinen": {"m": "en"},
+    "seinem": {"m": "en", "n": "en"},
+    "seiner": {"f": "en"},
+    "sein": {"m": "er", "n": "es"},
+    "im": {"m": "en", "n": "en"},
+    "am": {"m": "en", "n": "en"},
+    "vom": {"m": "en", "n": "en"},
+    "zum": {"m": "en", "n": "en"},
+    "zur": {"f": "en"},
+    "ins": {"n": "e"},
 }
-ACCUSATIVE = {"m": {"den", "einen", "keinen", "diesen", "jeden", "seinen", "ihren"},
-              "f": {"die", "eine", "keine", "diese", "jede", "seine", "ihre"},
-              "n": {"das", "ein", "kein", "dieses", "jedes", "sein", "ihr"}}
-DATIVE = {"m": {"dem", "einem", "diesem", "jedem", "seinem", "ihrem"},
-          "f": {"der", "einer", "dieser", "jeder", "seiner", "ihrer"},
-          "n": {"dem", "einem", "diesem", "jedem", "seinem", "ihrem"}}
+ACCUSATIVE = {
+    "m": {"den", "einen", "keinen", "diesen", "jeden", "seinen", "ihren"},
+    "f": {"die", "eine", "keine", "diese", "jede", "seine", "ihre"},
+    "n": {"das", "ein", "kein", "dieses", "jedes", "sein", "ihr"},
+}
+DATIVE = {
+    "m": {"dem", "einem", "diesem", "jedem", "seinem", "ihrem"},
+    "f": {"der", "einer", "dieser", "jeder", "seiner", "ihrer"},
+    "n": {"dem", "einem", "diesem", "jedem", "seinem", "ihrem"},
+}
 PLURALS_IN_THE_DATIVE = {"Männern", "Kindern", "Hunden", "Katzen", "Büchern", "Bällen", "Frauen", "Häusern", "Mäusen"}
 PLURALS = {"Männer", "Kinder", "Hunde", "Bücher", "Bälle", "Häuser", "Mäuse"}
 WITH_DATIVE, WITH_ACCUSATIVE = ("mit", "von", "aus", "zu", "nach"), ("über",)
 FINITE = {
-    "sleep": ("schläft", "schlafen", "schlief", "schliefen"), "sing": ("singt", "singen", "sang", "sangen"),
-    "see": ("sieht", "sehen", "sah", "sahen"), "buy": ("kauft", "kaufen", "kaufte", "kauften"),
-    "eat": ("isst", "essen", "aß", "aßen"), "like": ("mag", "mögen", "mochte", "mochten"),
-    "pick_up": ("hebt", "heben", "hob", "hoben"), "arrive": ("kommt", "kommen", "kam", "kamen"),
-    "give": ("gibt", "geben", "gab", "gaben"), "strike": ("schlägt", "schlagen", "schlug", "schlugen"),
-    "place": ("legt", "legen", "legte", "legten"), "write": ("schreibt", "schreiben", "schrieb", "schrieben"),
-    "be": ("ist", "sind", "war", "waren"), "know": ("kennt", "kennen", "kannte", "kannten"),
+    "sleep": ("schläft", "schlafen", "schlief", "schliefen"),
+    "sing": ("singt", "singen", "sang", "sangen"),
+    "see": ("sieht", "sehen", "sah", "sahen"),
+    "buy": ("kauft", "kaufen", "kaufte", "kauften"),
+    "eat": ("isst", "essen", "aß", "aßen"),
+    "like": ("mag", "mögen", "mochte", "mochten"),
+    "pick_up": ("hebt", "heben", "hob", "hoben"),
+    "arrive": ("kommt", "kommen", "kam", "kamen"),
+    "give": ("gibt", "geben", "gab", "gaben"),
+    "strike": ("schlägt", "schlagen", "schlug", "schlugen"),
+    "place": ("legt", "legen", "legte", "legten"),
+    "write": ("schreibt", "schreiben", "schrieb", "schrieben"),
+    "be": ("ist", "sind", "war", "waren"),
+    "know": ("kennt", "kennen", "kannte", "kannten"),
 }
 PREFIX, PREFIX_OF_THE_SECOND = {"pick_up": "auf", "arrive": "an"}, {"pick_up": "auf", "arrive": "ein"}
-MEASURES = {"书": "本", "马": "匹", "牛": "头", "信": "封", "帽子": "顶", "花": "朵", "灯": "盏", "火车": "列",
-            "床": "张", "桌子": "张", "钢笔": "支", "雨伞": "把",
-            "学校": "所", "汽车": "辆", "猫": "只", "故事": "个", "房子": "栋"}
+MEASURES = {
+    "书": "本",
+    "马": "匹",
+    "牛": "头",
+    "信": "封",
+    "帽子": "顶",
+    "花": "朵",
+    "灯": "盏",
+    "火车": "列",
+    "床": "张",
+    "桌子": "张",
+    "钢笔": "支",
+    "雨伞": "把",
+    "学校": "所",
+    "汽车": "辆",
+    "猫": "只",
+    "故事": "个",
+    "房子": "栋",
+}
 
 
 TELLERS = range(4)
 GENDER_OF |= {  # of the second translator
-    "Wagen": "m", "Beutel": "m", "Hase": "m", "Omnibus": "m", "Regenschirm": "m", "Stab": "m", "Füller": "m",
+    "Wagen": "m",
+    "Beutel": "m",
+    "Hase": "m",
+    "Omnibus": "m",
+    "Regenschirm": "m",
+    "Stab": "m",
+    "Füller": "m",
     "Band": "m",
-    "Mediziner": "m", "Landwirt": "m", "Becher": "m", "Henkel": "m", "Kiste": "f", "Leuchte": "f", "Torte": "f",
-    "Schnitte": "f", "Bahn": "f", "Bürste": "f", "Erzählung": "f", "Dame": "f", "Pforte": "f", "Kugel": "f",
-    "Monarchin": "f", "Gebäude": "n", "Ross": "n", "Funkgerät": "n", "Gestell": "n", "Teleskop": "n"}
+    "Mediziner": "m",
+    "Landwirt": "m",
+    "Becher": "m",
+    "Henkel": "m",
+    "Kiste": "f",
+    "Leuchte": "f",
+    "Torte": "f",
+    "Schnitte": "f",
+    "Bahn": "f",
+    "Bürste": "f",
+    "Erzählung": "f",
+    "Dame": "f",
+    "Pforte": "f",
+    "Kugel": "f",
+    "Monarchin": "f",
+    "Gebäude": "n",
+    "Ross": "n",
+    "Funkgerät": "n",
+    "Gestell": "n",
+    "Teleskop": "n",
+}
 ENDINGS = {"ung": "f", "tum": "n", "ur": "f", "gut": "n"}  # of the third translator's and the fourth's invented nouns
 _SAME_IN_PLURAL = {"Wagen", "Beutel", "Becher", "Henkel", "Füller", "Mediziner", "Gebäude"}
 
@@ -88,8 +204,30 @@ def sentences(world: list[Scene]) -> list[list[str]]:
 
 
 def is_adjective(word: str) -> bool:
-    stems = ("groß", "klein", "lang", "kurz", "alt", "jung", "neu", "glücklich", "müd", "hungrig", "berühmt", "schön",
-             "schwer", "schmutzig", "teur", "rot", "blau", "grün", "gelb", "schwarz", "weiß", "braun")
+    stems = (
+        "groß",
+        "klein",
+        "lang",
+        "kurz",
+        "alt",
+        "jung",
+        "neu",
+        "glücklich",
+        "müd",
+        "hungrig",
+        "berühmt",
+        "schön",
+        "schwer",
+        "schmutzig",
+        "teur",
+        "rot",
+        "blau",
+        "grün",
+        "gelb",
+        "schwarz",
+        "weiß",
+        "braun",
+    )
     return re.fullmatch(f"({'|'.join(stems)})(e|en|er|es|em)", word) is not None
 
 
@@ -98,11 +236,14 @@ def phrases(tokens: list[str]) -> list[tuple[str, list[str], str, int]]:
     found = []
     for end, noun in enumerate(tokens):
         start = end - 1
-        while start >= 0 and (is_adjective(tokens[start]) or tokens[start] == "sehr" or (
-                tokens[start] == "und" and is_adjective(tokens[start - 1]))):
+        while start >= 0 and (
+            is_adjective(tokens[start])
+            or tokens[start] == "sehr"
+            or (tokens[start] == "und" and is_adjective(tokens[start - 1]))
+        ):
             start -= 1
         if start >= 0 and noun[0].isupper():
-            found.append((tokens[start], [word for word in tokens[start + 1:end] if is_adjective(word)], noun, start))
+            found.append((tokens[start], [word for word in tokens[start + 1 : end] if is_adjective(word)], noun, start))
     return found
 
 
@@ -117,13 +258,26 @@ def test_articles_adjectives_and_nouns_agree(sentences: list[list[str]]) -> None
                 seen[article] += bool(adjectives)
     rare = {"ins", "jeden", "diesen", "jeder", "dieser", "zur", "einer"}
     assert {article for article, count in seen.items() if count} | rare >= set(ARTICLES) - {
-        "kein", "keine", "keinen", "sein", "seine", "seinen", "seinem", "seiner", "jedem"}
+        "kein",
+        "keine",
+        "keinen",
+        "sein",
+        "seine",
+        "seinen",
+        "seinem",
+        "seiner",
+        "jedem",
+    }
 
 
 def test_bare_adjectives_show_gender_and_case_themselves(sentences: list[list[str]]) -> None:
-    endings = Counter(word[len("alt"):] for tokens in sentences for article, adjectives, noun, _ in phrases(tokens)
-                      for word in adjectives if article in ("Annas", "Toms", "Marias", "Pauls") and
-                      gender_of(noun) == "m" and word.startswith("alt"))
+    endings = Counter(
+        word[len("alt") :]
+        for tokens in sentences
+        for article, adjectives, noun, _ in phrases(tokens)
+        for word in adjectives
+        if article in ("Annas", "Toms", "Marias", "Pauls") and gender_of(noun) == "m" and word.startswith("alt")
+    )
     assert set(endings) <= {"er", "en", "em"}
     anna = Entity("anna", reference="named")
     dog = Entity("dog", owner=anna, attributes=("old",))
@@ -172,10 +326,18 @@ def test_the_dative_plural_ends_in_n(sentences: list[list[str]]) -> None:
 
 
 FINITE_OF_THE_SECOND = {
-    "sleep": ("schlummert", "schlummern"), "see": ("erblickt", "erblicken"), "buy": ("erwirbt", "erwerben"),
-    "eat": ("verspeist", "verspeisen"), "like": ("liebt", "lieben"), "pick_up": ("liest", "lesen"),
-    "arrive": ("trifft", "treffen"), "give": ("überreicht", "überreichen"), "strike": ("haut", "hauen"),
-    "place": ("stellt", "stellen"), "write": ("verfasst", "verfassen")}
+    "sleep": ("schlummert", "schlummern"),
+    "see": ("erblickt", "erblicken"),
+    "buy": ("erwirbt", "erwerben"),
+    "eat": ("verspeist", "verspeisen"),
+    "like": ("liebt", "lieben"),
+    "pick_up": ("liest", "lesen"),
+    "arrive": ("trifft", "treffen"),
+    "give": ("überreicht", "überreichen"),
+    "strike": ("haut", "hauen"),
+    "place": ("stellt", "stellen"),
+    "write": ("verfasst", "verfassen"),
+}
 
 
 def finite(event: Event) -> tuple[str, ...]:

@@ -28,8 +28,31 @@ from seq2seq_suite.miniworld.world import Amount, Description, Entity, Event, Re
 SPLITS = {"train": 1500, "test": 1000, "compositional": 1000}
 LANGUAGES: tuple[Callable[[Scene], str], ...] = (german_text, chinese)
 SAME_IN_BOTH = {  # names, and words that English and German share
-    "anna", "maria", "lena", "tom", "peter", "paul", "weber", "novak", "rossi", "berlin", "paris", "new", "york",
-    "ball", "bus", "hammer", "park", "radio", "radios", "student", "sang", "an", "in", ".", ",",
+    "anna",
+    "maria",
+    "lena",
+    "tom",
+    "peter",
+    "paul",
+    "weber",
+    "novak",
+    "rossi",
+    "berlin",
+    "paris",
+    "new",
+    "york",
+    "ball",
+    "bus",
+    "hammer",
+    "park",
+    "radio",
+    "radios",
+    "student",
+    "sang",
+    "an",
+    "in",
+    ".",
+    ",",
 }
 
 
@@ -71,13 +94,14 @@ def every_action(reference: str = "known") -> Iterator[Scene]:
 
 def every_other_concept() -> Iterator[Scene]:
     """Each kind, name, attribute, relation, number, amount, time, manner and frequency."""
+
     def sleeps(agent: Entity, **fields: object) -> Scene:
         return Scene((Event("sleep", agent=agent, **fields),))  # type: ignore[arg-type]
 
     apart = ("first_name", "family_name", "city", "day", "month", "unit", "day_part")
     for kind in (kind for group, kinds in GROUPS.items() if group not in apart for kind in kinds):
         for reference in ("known", "new", "near", "every", "given"):
-            for plural in (False, True)[:2 - (reference == "every")]:
+            for plural in (False, True)[: 2 - (reference == "every")]:
                 yield sleeps(Entity(kind, plural, reference))
         for part in lexicon.PARTS.get(kind, ()):
             yield sleeps(Entity(kind, detail=Relation("part", Entity(part, attributes=("big",)))))
@@ -102,11 +126,15 @@ def every_other_concept() -> Iterator[Scene]:
             yield sleeps(Entity("man", True, "new", amount=Amount(number, relation)))
     for day in GROUPS["day"]:
         yield sleeps(Entity("party", detail=Relation("day", Entity(day, reference="named"))))
-    times = [*(("day", day) for day in GROUPS["day"]), *(("month", month) for month in GROUPS["month"]),
-             *(("every", unit) for unit in (*GROUPS["unit"], *GROUPS["day_part"])),
-             *(("last", unit) for unit in GROUPS["unit"]), *(("ago", unit) for unit in GROUPS["unit"]),
-             *((kind, what) for kind in ("occasion_after", "occasion_before") for what in GROUPS["occasion"]),
-             *(("adverb", word) for word in ("yesterday", "today", "tomorrow", "now", "soon"))]
+    times = [
+        *(("day", day) for day in GROUPS["day"]),
+        *(("month", month) for month in GROUPS["month"]),
+        *(("every", unit) for unit in (*GROUPS["unit"], *GROUPS["day_part"])),
+        *(("last", unit) for unit in GROUPS["unit"]),
+        *(("ago", unit) for unit in GROUPS["unit"]),
+        *((kind, what) for kind in ("occasion_after", "occasion_before") for what in GROUPS["occasion"]),
+        *(("adverb", word) for word in ("yesterday", "today", "tomorrow", "now", "soon")),
+    ]
     yield from (sleeps(Entity("man"), time=Time(kind, value, 2)) for kind, value in times)
     yield from (sleeps(Entity("man"), manner=manner) for manner in lexicon.MANNERS)
     yield from (sleeps(Entity("man"), frequency=frequency) for frequency in lexicon.FREQUENCIES)
@@ -124,10 +152,16 @@ def test_every_action_has_all_its_forms(language: Callable[[Scene], str]) -> Non
     for action in ACTIONS:
         patient = Entity(PATIENTS[action.key][0]) if PATIENTS[action.key] else None
         event = event_of(action, Entity(AGENTS[action.key][0]), patient)
-        forms = [replace(event, tense=tense, negated=negated) for tense in ("present", "past", "future")
-                 for negated in (False, True)]
-        forms += [replace(event, modality=modality, negated=negated) for modality in ("can", "must")
-                  for negated in (False, True)]
+        forms = [
+            replace(event, tense=tense, negated=negated)
+            for tense in ("present", "past", "future")
+            for negated in (False, True)
+        ]
+        forms += [
+            replace(event, modality=modality, negated=negated)
+            for modality in ("can", "must")
+            for negated in (False, True)
+        ]
         if action.frame == "transitive":
             forms += [replace(form, about="patient") for form in forms]
         assert len({language(Scene((form,))) for form in forms}) == len(forms), action.key
@@ -138,16 +172,21 @@ def test_no_two_kinds_names_or_actions_share_their_words(language: Callable[[Sce
     apart = ("first_name", "family_name", "city", "day", "month", "unit", "day_part")
     things = [kind for group, kinds in GROUPS.items() if group not in apart for kind in kinds]
     translated = [language(Scene((Event("be", agent=Entity(kind), quality=("big",)),))) for kind in things]
-    translated += [language(Scene((Event("sleep", agent=Entity(name, reference="named")),)))
-             for name in (*GROUPS["first_name"], *GROUPS["city"])]
-    actions = [language(Scene((event_of(action, Entity("man"), Entity("cup") if PATIENTS[action.key] else None),)))
-               for action in ACTIONS]
+    translated += [
+        language(Scene((Event("sleep", agent=Entity(name, reference="named")),)))
+        for name in (*GROUPS["first_name"], *GROUPS["city"])
+    ]
+    actions = [
+        language(Scene((event_of(action, Entity("man"), Entity("cup") if PATIENTS[action.key] else None),)))
+        for action in ACTIONS
+    ]
     assert len(set(translated)) == len(translated) and len(set(actions)) == len(actions)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_same_english_has_the_same_translation_whatever_a_pronoun_stands_for(
-        language: Callable[[Scene], str]) -> None:
+    language: Callable[[Scene], str],
+) -> None:
     translations: dict[str, set[str]] = defaultdict(set)
     count = 0
     for scene in every_action("given"):
@@ -173,16 +212,19 @@ def with_other_news(part: object) -> Iterator[object]:
         yield replace(part, new="theme" if part.new == "recipient" else "recipient")
     if isinstance(part, tuple):
         for at, item in enumerate(part):
-            yield from ((*part[:at], other, *part[at + 1:]) for other in with_other_news(item))
+            yield from ((*part[:at], other, *part[at + 1 :]) for other in with_other_news(item))
     elif is_dataclass(part):
         for field in fields(part):
-            yield from (replace(part, **{field.name: other})  # type: ignore[type-var]
-                        for other in with_other_news(getattr(part, field.name)))
+            yield from (
+                replace(part, **{field.name: other})  # type: ignore[type-var]
+                for other in with_other_news(getattr(part, field.name))
+            )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_news_changes_a_translation_only_if_it_changes_the_english(
-        world: list[Scene], language: Callable[[Scene], str]) -> None:
+    world: list[Scene], language: Callable[[Scene], str]
+) -> None:
     translated = left_out = 0
     for scene in world:
         for other in with_other_news(scene):
@@ -197,7 +239,8 @@ def test_what_is_news_changes_a_translation_only_if_it_changes_the_english(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentences_share_a_translation_only_if_they_are_made_of_the_same_words(
-        world: list[Scene], language: Callable[[Scene], str]) -> None:
+    world: list[Scene], language: Callable[[Scene], str]
+) -> None:
     translated: dict[str, set[str]] = defaultdict(set)
     for scene in world:
         translated[language(scene)].add(" ".join(sorted(english(scene).words())))
@@ -206,12 +249,22 @@ def test_sentences_share_a_translation_only_if_they_are_made_of_the_same_words(
 
 
 def test_other_processes_tell_the_same() -> None:
-    command = ("from seq2seq_suite.miniworld.sentences import scenes\n"
-               "from seq2seq_suite.miniworld.chinese import chinese\n"
-               "from seq2seq_suite.miniworld.german import german\n"
-               "for scene in scenes('test', sizes={'test': 50}): print(ascii((german(scene), chinese(scene))))")
-    translated = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
-                           env={**os.environ, "PYTHONHASHSEED": salt}).stdout for salt in ("1", "2")}
+    command = (
+        "from seq2seq_suite.miniworld.sentences import scenes\n"
+        "from seq2seq_suite.miniworld.chinese import chinese\n"
+        "from seq2seq_suite.miniworld.german import german\n"
+        "for scene in scenes('test', sizes={'test': 50}): print(ascii((german(scene), chinese(scene))))"
+    )
+    translated = {
+        subprocess.run(
+            [sys.executable, "-c", command],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": salt},
+        ).stdout
+        for salt in ("1", "2")
+    }
     here = "".join(f"{(german(scene), chinese(scene))!a}\n" for scene in scenes("test", sizes={"test": 50}))
     assert translated == {here}
 
@@ -245,8 +298,11 @@ def test_text_is_spaced_as_it_is_printed() -> None:
     assert spaced([]) == ""
 
 
-@pytest.mark.parametrize("write, languages, tokenizer", [(german_text, ("en", "de"), "13a"),
-                                                       (chinese, ("en", "zh"), "zh")], ids=["german", "chinese"])
+@pytest.mark.parametrize(
+    "write, languages, tokenizer",
+    [(german_text, ("en", "de"), "13a"), (chinese, ("en", "zh"), "zh")],
+    ids=["german", "chinese"],
+)
 def test_a_word_by_word_dictionary_fails(write, languages: tuple[str, str], tokenizer: str) -> None:
     def pairs(split: str, size: int) -> list[Example]:
         return [Example(english_text(scene), write(scene)) for scene in scenes(split, sizes={split: size})]

@@ -94,8 +94,9 @@ def test_no_two_nouns_share_a_form_and_laws_make_the_german_of_those_that_follow
             for key in (f"{name}:{rank}", f"{name}:{rank}+"):
                 word = noun(key)
                 forms.update({word.german.singular, word.german.plural, word.german.genitive})
-                stem = next(word.english.removesuffix(ending) for ending in ("kin", "er", "y")
-                            if word.english.endswith(ending))
+                stem = next(
+                    word.english.removesuffix(ending) for ending in ("kin", "er", "y") if word.english.endswith(ending)
+                )
                 lawful = word.german.singular.lower().startswith(law(stem))
                 assert lawful == word.cognate, word
             forms.update({word.english, word.plural, word.chinese})
@@ -120,8 +121,12 @@ def test_ranks_follow_zipfs_law():
 
 def test_some_nouns_of_the_test_are_in_no_training_sentence():
     def nouns(split: str, size: int) -> list[str]:
-        return [participant.word for scene, _, _ in rich_scenes(split, MANY, sizes={split: size})
-                for participant in parts_of(scene)[1] if ":" in getattr(participant, "word", "")]
+        return [
+            participant.word
+            for scene, _, _ in rich_scenes(split, MANY, sizes={split: size})
+            for participant in parts_of(scene)[1]
+            if ":" in getattr(participant, "word", "")
+        ]
 
     known, asked = set(nouns("train", 6000)), nouns("test", 400)
     unseen = sum(word not in known for word in asked) / len(asked)
@@ -178,21 +183,31 @@ def test_annotators_leave_out_and_add_as_often_as_they_are_said_to():
 
 
 def test_another_process_draws_the_same():
-    code = ("from itertools import islice; from seq2seq_suite.miniworld.rich import *; "
-            "print([' '.join(t.words()) for _, t, _ in "
-            "islice(rich_scenes('test', World(words=2000, attachment=4.0)), 20)])")
+    code = (
+        "from itertools import islice; from seq2seq_suite.miniworld.rich import *; "
+        "print([' '.join(t.words()) for _, t, _ in "
+        "islice(rich_scenes('test', World(words=2000, attachment=4.0)), 20)])"
+    )
     found = islice(rich_scenes("test", World(words=2000, attachment=4.0)), 20)
     here = str([" ".join(tree.words()) for _, tree, _ in found])
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                           env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)})
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)},
+    )
     assert other.stdout.strip() == here
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_the_columns_of_the_plain_world_and_its_own(view):
     world = World(words=200, ambiguity=2, attachment=4.0, disagreement=(0.1, 0.02))
-    more = {"trees": {"sites"}, "translations": {"de_references", "zh_references", "de_lawless"},
-            "topics": {"true"}}.get(view, set())
+    more = {
+        "trees": {"sites"},
+        "translations": {"de_references", "zh_references", "de_lawless"},
+        "topics": {"true"},
+    }.get(view, set())
     for split in splits_of(view, world):
         row = next(rows(view, split, size=1, world=world))
         assert set(row) - set(next(rows(view, "test", size=1))) <= more | {"oracle"}
@@ -238,7 +253,7 @@ def test_a_room_adds_echo_and_another_voice_the_same_each_time():
     wet = said.samples()[0]
     assert wet.shape == dry.shape and np.array_equal(wet, said.samples()[0])
     loud = int(np.abs(dry).argmax())
-    assert np.corrcoef(wet[loud - 500:loud + 500], dry[loud - 500:loud + 500])[0, 1] > 0.5
+    assert np.corrcoef(wet[loud - 500 : loud + 500], dry[loud - 500 : loud + 500])[0, 1] > 0.5
     assert 0.05 < np.square(wet - dry).mean() / np.square(dry).mean() < 1.0  # the echo, and hardly any other voice
     louder = replace(said, other_level=0.0).samples()[0]
     assert np.square(louder - wet).mean() == pytest.approx(np.square(dry).mean(), rel=1.0)
@@ -252,9 +267,13 @@ def test_semantic_roles_are_phrases_of_the_tree():
         tags = semantic_roles(scene.events[0])
         assert len(tags) == len(tree.words())
         phrases = {(first, last + 1) for first, last in tree.spans()} | {
-            (at, at + 1) for at in range(len(tags))}  # adverbs of time are single words
-        spans = [(at, next((end for end in range(at + 1, len(tags)) if not tags[end].startswith("I-")), len(tags)))
-                 for at, tag in enumerate(tags) if tag.startswith("B-")]
+            (at, at + 1) for at in range(len(tags))
+        }  # adverbs of time are single words
+        spans = [
+            (at, next((end for end in range(at + 1, len(tags)) if not tags[end].startswith("I-")), len(tags)))
+            for at, tag in enumerate(tags)
+            if tag.startswith("B-")
+        ]
         assert set(spans) <= phrases, (tree, tags)
         assert all(tags[begin][2:] == tags[at][2:] for begin, end in spans for at in range(begin, end))
 

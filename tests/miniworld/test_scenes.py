@@ -59,8 +59,16 @@ def test_each_split_has_its_default_size(world: dict[str, Split]) -> None:
 
 def test_a_seed_gives_the_same_scenes_in_another_process() -> None:
     command = "from seq2seq_suite.miniworld.sentences import *; print(scenes('test', seed=5, sizes={'test': 20}))"
-    seen = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
-                           env={**os.environ, "PYTHONHASHSEED": salt}).stdout.strip() for salt in ("1", "2")}
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", command],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": salt},
+        ).stdout.strip()
+        for salt in ("1", "2")
+    }
     assert seen == {str(scenes("test", seed=5, sizes={"test": 20}))}
 
 
@@ -69,8 +77,9 @@ def test_another_seed_gives_other_scenes() -> None:
 
 
 def test_a_smaller_split_is_the_beginning_of_a_larger_one(world: dict[str, Split]) -> None:
-    assert scenes("validation", sizes={"validation": 30, "train": 1}) == [scene for scene, _ in
-                                                                         world["validation"][:30]]
+    assert scenes("validation", sizes={"validation": 30, "train": 1}) == [
+        scene for scene, _ in world["validation"][:30]
+    ]
 
 
 def test_no_sentence_occurs_twice_within_or_across_splits(world: dict[str, Split]) -> None:
@@ -126,15 +135,22 @@ def test_no_node_has_an_only_child_of_its_own_label(world: dict[str, Split]) -> 
 
 
 def test_sentences_alike_but_for_determiners_adjectives_names_and_kinds_have_the_same_brackets(
-        world: dict[str, Split]) -> None:
-    folded = {noun(kind, plural=plural): f"{group} {plural}" for group in ("person", "animal", "food", "furniture")
-              for kind in lexicon.GROUPS[group] for plural in (False, True)}
+    world: dict[str, Split],
+) -> None:
+    folded = {
+        noun(kind, plural=plural): f"{group} {plural}"
+        for group in ("person", "animal", "food", "furniture")
+        for kind in lexicon.GROUPS[group]
+        for plural in (False, True)
+    }
     shapes: dict[str, str] = {}
     collisions = 0
     for split in world.values():
         for _, tree in split:
-            words = [tag if tag in ("JJ", "CD", "DT", "NNP") else folded.get(word.lower(), word.lower())
-                     for word, tag in zip(tree.words(), tree.tags(), strict=True)]
+            words = [
+                tag if tag in ("JJ", "CD", "DT", "NNP") else folded.get(word.lower(), word.lower())
+                for word, tag in zip(tree.words(), tree.tags(), strict=True)
+            ]
             sentence, shape = " ".join(words), str(relabel_words(tree, words, ["tag"] * len(words)))
             collisions += sentence in shapes
             assert shapes.setdefault(sentence, shape) == shape
@@ -148,8 +164,12 @@ def test_new_combinations_occur_in_the_compositional_split_alone(world: dict[str
 
 def test_every_word_label_and_production_of_the_compositional_split_is_trained_on(world: dict[str, Split]) -> None:
     def parts(split: str) -> set[str]:
-        return {child if isinstance(child, str) else f"{node.label} over {child.label}"
-                for _, tree in world[split] for node in nodes(tree) for child in node.children}
+        return {
+            child if isinstance(child, str) else f"{node.label} over {child.label}"
+            for _, tree in world[split]
+            for node in nodes(tree)
+            for child in node.children
+        }
 
     assert parts("compositional") - parts("train") == set()
 
@@ -160,11 +180,21 @@ def test_every_kind_of_new_combination_occurs(world: dict[str, Split]) -> None:
     assert any(event.recipient and event.agent is None and event.new == "theme" for event in events)
 
 
-@pytest.mark.parametrize("preposition, pattern", [
-    ("with", "instrument or possession"), ("in", "place"), ("at", "place"), ("on", "goal or support"),
-    ("from", "source or origin"), ("about", "topic"), ("to", "goal")])
+@pytest.mark.parametrize(
+    "preposition, pattern",
+    [
+        ("with", "instrument or possession"),
+        ("in", "place"),
+        ("at", "place"),
+        ("on", "goal or support"),
+        ("from", "source or origin"),
+        ("about", "topic"),
+        ("to", "goal"),
+    ],
+)
 def test_a_prepositional_phrase_attaches_to_verbs_and_to_nouns_in_training(
-        world: dict[str, Split], preposition: str, pattern: str) -> None:
+    world: dict[str, Split], preposition: str, pattern: str
+) -> None:
     parents = {"VP": 0, "NP": 0}
     for _, tree in world["train"]:
         for node in nodes(tree):
@@ -216,9 +246,11 @@ def test_a_relative_clause_attaches_where_the_scene_says() -> None:
     high = Entity("mother", detail=Relation("belonging", Entity("boy", plural=True)), event=sleeps)
     low = Entity("mother", detail=Relation("belonging", Entity("boy", plural=True, event=sleeps)))
     assert brackets(Scene((Event("sing", agent=high),))).startswith(
-        "(S (NP (NP (DT The) (NN mother)) (PP (IN of) (NP (DT the) (NNS boys))) (SBAR (WHNP (WP who)) (S (VP (VBZ")
+        "(S (NP (NP (DT The) (NN mother)) (PP (IN of) (NP (DT the) (NNS boys))) (SBAR (WHNP (WP who)) (S (VP (VBZ"
+    )
     assert brackets(Scene((Event("sing", agent=low),))).startswith(
-        "(S (NP (NP (DT The) (NN mother)) (PP (IN of) (NP (NP (DT the) (NNS boys)) (SBAR (WHNP (WP who)) (S (VP (VBP")
+        "(S (NP (NP (DT The) (NN mother)) (PP (IN of) (NP (NP (DT the) (NNS boys)) (SBAR (WHNP (WP who)) (S (VP (VBP"
+    )
 
 
 def test_an_attribute_covers_a_group_of_like_kinds_and_one_member_of_unlike_ones(world: dict[str, Split]) -> None:
@@ -237,7 +269,8 @@ def test_an_attribute_covers_a_group_of_like_kinds_and_one_member_of_unlike_ones
     assert {(True, True), (False, False)} <= seen
     men, women = Entity("man", plural=True), Entity("woman", plural=True)
     assert brackets(Scene((Event("sing", agent=Group((men, women), ("old",))),))) == (
-        "(S (NP (DT The) (JJ old) (NNS men) (CC and) (NNS women)) (VP (VBP sing)) (. .))")
+        "(S (NP (DT The) (JJ old) (NNS men) (CC and) (NNS women)) (VP (VBP sing)) (. .))"
+    )
 
 
 def test_the_verb_agrees_with_the_subject_of_the_scene(world: dict[str, Split]) -> None:

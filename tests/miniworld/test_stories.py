@@ -75,7 +75,8 @@ class Reader:
             r"Who gave the (.*) to (\w+)\?": lambda x, y: next(g for g, t, r in self.gifts if (t, r) == (x, y)),
             r"Who did (\w+) give the (.*) to\?": lambda x, y: next(r for g, t, r in self.gifts if (g, t) == (x, y)),
             r"What did (\w+) give to (\w+)\?": lambda x, y: next(
-                f"the {t}" for g, t, r in self.gifts if (g, r) == (x, y)),
+                f"the {t}" for g, t, r in self.gifts if (g, r) == (x, y)
+            ),
         }
         for pattern, answer in patterns.items():
             if found := re.fullmatch(pattern, question):
@@ -98,8 +99,21 @@ def test_every_kind_of_question_is_asked_and_no_answer_is_always_right(asked):
     by_kind: dict[str, set[str]] = {}
     for item in asked["train"]:
         by_kind.setdefault(item.kind, set()).add(item.answer)
-    assert set(by_kind) == {"where", "where thing", "where before", "who has", "who is", "who gave", "to whom",
-                            "what gave", "what has", "how many things", "how many people", "is in", "has"}
+    assert set(by_kind) == {
+        "where",
+        "where thing",
+        "where before",
+        "who has",
+        "who is",
+        "who gave",
+        "to whom",
+        "what gave",
+        "what has",
+        "how many things",
+        "how many people",
+        "is in",
+        "has",
+    }
     assert all(len(answers) >= 2 for answers in by_kind.values())
     for kind in ("is in", "has"):
         answers = [item.answer for item in asked["train"] if item.kind == kind]
@@ -116,8 +130,9 @@ def test_splits_share_no_story_and_longer_stories_are_longer(asked):
 
 
 def test_a_storys_own_number_says_in_which_split_it_stands(asked):
-    stories = {split: {zlib.crc32(" ".join(item.story).encode()) % 100 for item in items}
-            for split, items in asked.items()}
+    stories = {
+        split: {zlib.crc32(" ".join(item.story).encode()) % 100 for item in items} for split, items in asked.items()
+    }
     assert stories["train"] == set(range(80)) and stories["validation"] == set(range(80, 90))
     assert stories["test"] == set(range(90, 100)) and len(stories["longer"]) > 80  # which differ by their length
 

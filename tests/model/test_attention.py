@@ -57,8 +57,12 @@ def additive_by_loops(query, key, value, visible, weight):
                 seen = seen_by[row, 0, place].nonzero().flatten().tolist()
                 scores = [weight[head] @ torch.tanh(query[row, head, place] + key[row, head, s]) for s in seen]
                 shares = torch.stack(scores).softmax(0) if seen else []
-                rows.append(sum((share * value[row, head, s] for share, s in zip(shares, seen, strict=True)),
-                                torch.zeros(HEAD_WIDTH)))
+                rows.append(
+                    sum(
+                        (share * value[row, head, s] for share, s in zip(shares, seen, strict=True)),
+                        torch.zeros(HEAD_WIDTH),
+                    )
+                )
     return torch.stack(rows).view(ROWS, HEADS, QUERIES, HEAD_WIDTH)
 
 
@@ -66,8 +70,10 @@ def additive_by_loops(query, key, value, visible, weight):
 def test_additive_attention_is_its_equation_in_value_and_gradient(mask):
     inputs, visible = random_inputs(torch.float32), make_mask(mask)
     found = []
-    for function in (lambda q, k, v, w, m: additive_attention(q, k, v, m, weight_HE=w),
-                     lambda q, k, v, w, m: additive_by_loops(q, k, v, m, w)):
+    for function in (
+        lambda q, k, v, w, m: additive_attention(q, k, v, m, weight_HE=w),
+        lambda q, k, v, w, m: additive_by_loops(q, k, v, m, w),
+    ):
         weight = torch.randn(HEADS, HEAD_WIDTH, generator=torch.Generator().manual_seed(4)).requires_grad_()
         values = value_and_gradients(lambda q, k, v, m, f=function, w=weight: f(q, k, v, w, m), inputs, visible)
         found.append([*values, weight.grad])
@@ -101,8 +107,9 @@ def make_pair(width: int = 12) -> tuple[MultiHeadAttention, nn.MultiheadAttentio
     ours, theirs = MultiHeadAttention(width, HEADS), nn.MultiheadAttention(width, HEADS, batch_first=True)
     for parameter in theirs.parameters():
         nn.init.normal_(parameter, std=0.5)
-    for linear, weight, bias in zip((ours.query, ours.key, ours.value), theirs.in_proj_weight.chunk(3),
-                                    theirs.in_proj_bias.chunk(3), strict=True):
+    for linear, weight, bias in zip(
+        (ours.query, ours.key, ours.value), theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True
+    ):
         linear.weight.data, linear.bias.data = weight, bias
     ours.output.load_state_dict(theirs.out_proj.state_dict())
     return ours, theirs

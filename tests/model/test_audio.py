@@ -11,8 +11,15 @@ from seq2seq_suite.model.positions import SinusoidalPositions
 
 def make(factor: int, masking: Masking | None = None) -> Subsampled:
     torch.manual_seed(0)
-    return Subsampled(torch.randn(10), torch.rand(10) + 0.5, 16, factor=factor,
-                      positions=SinusoidalPositions(16, 100), dropout_rate=0.0, masking=masking)
+    return Subsampled(
+        torch.randn(10),
+        torch.rand(10) + 0.5,
+        16,
+        factor=factor,
+        positions=SinusoidalPositions(16, 100),
+        dropout_rate=0.0,
+        masking=masking,
+    )
 
 
 @pytest.mark.parametrize("factor", [2, 4])
@@ -26,15 +33,20 @@ def test_padding_changes_nothing_and_lengths_are_rounded_up(factor):
         torch.testing.assert_close(states.values[row][states.mask[row]], alone.values[0], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("masking", "along", "kinds"), [
-    (Masking(1, 3, 0, 0.0), 2, [(10, 3), (10, 3)]), (Masking(0, 0, 1, 0.25), 1, [(12, 3), (8, 2)])])
+@pytest.mark.parametrize(
+    ("masking", "along", "kinds"),
+    [(Masking(1, 3, 0, 0.0), 2, [(10, 3), (10, 3)]), (Masking(0, 0, 1, 0.25), 1, [(12, 3), (8, 2)])],
+)
 def test_bars_are_of_all_widths_and_stand_everywhere(masking, along, kinds):
     torch.manual_seed(1)
     hidden = masking(torch.ones(8000, 12, 10), torch.tensor([12, 8]).repeat(4000)) == 0.0
     for row, (extent, widest) in enumerate(kinds):
         found = Counter(tuple(places.nonzero().flatten().tolist()) for places in hidden[row::2].any(3 - along))
-        expected = {tuple(range(start, start + width)): 4000 / (widest + 1) / (extent - width if width else 1)
-                    for width in range(widest + 1) for start in range(extent - width if width else 1)}
+        expected = {
+            tuple(range(start, start + width)): 4000 / (widest + 1) / (extent - width if width else 1)
+            for width in range(widest + 1)
+            for start in range(extent - width if width else 1)
+        }
         assert set(found) <= {*expected, *(tuple(range(extent - width, extent)) for width in range(1, widest + 1))}
         assert all(abs(found[bar] - count) < 5 * count**0.5 for bar, count in expected.items())
 

@@ -13,8 +13,15 @@ WIDTH = 16
 
 def make_words(roughen, *, num_characters: int = 12, unknown: float = 0.0) -> Words:
     torch.manual_seed(1)
-    return roughen(Words(token_embedding(9, WIDTH), num_characters, positions=NoPositions(), dropout_rate=0.0,
-                         unknown_probability=torch.full((9,), unknown)))
+    return roughen(
+        Words(
+            token_embedding(9, WIDTH),
+            num_characters,
+            positions=NoPositions(),
+            dropout_rate=0.0,
+            unknown_probability=torch.full((9,), unknown),
+        )
+    )
 
 
 def read(words: Words, *rows: list[list[int]]) -> torch.Tensor:

@@ -16,8 +16,12 @@ def make_guide(roughen) -> Guide:
 def make_inputs():
     torch.manual_seed(2)
     rows = SENTENCES * BEAMS
-    return (torch.randn(rows, STEPS, WIDTH), torch.randn(SENTENCES, LENGTH, WIDTH),
-            torch.randint(-1, LENGTH, (rows, STEPS, FOCUS)), torch.randint(0, SYMBOLS, (rows, STEPS, CONTEXT)))
+    return (
+        torch.randn(rows, STEPS, WIDTH),
+        torch.randn(SENTENCES, LENGTH, WIDTH),
+        torch.randint(-1, LENGTH, (rows, STEPS, FOCUS)),
+        torch.randint(0, SYMBOLS, (rows, STEPS, CONTEXT)),
+    )
 
 
 def test_the_guide_is_the_plain_sum(roughen):
@@ -33,8 +37,9 @@ def test_the_guide_is_the_plain_sum(roughen):
             for m in range(CONTEXT):
                 expected[row, step] += symbols[m, context[row, step, m]]
     assert (focus == -1).any()
-    torch.testing.assert_close(guide(x, guide.prepare(memory), focus, context), guide.norm(expected),
-                               rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        guide(x, guide.prepare(memory), focus, context), guide.norm(expected), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_focus_of_minus_one_contributes_nothing(roughen):

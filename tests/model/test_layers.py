@@ -16,7 +16,8 @@ from seq2seq_suite.options.backbone import Backbone
 def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
     projections = ours.query, ours.key, ours.value
     theirs.in_proj_weight.data, theirs.in_proj_bias.data = (
-        torch.cat([getattr(one, name).data for one in projections]) for name in ("weight", "bias"))
+        torch.cat([getattr(one, name).data for one in projections]) for name in ("weight", "bias")
+    )
     theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
@@ -34,8 +35,9 @@ def copy_feed_forward(ours: FeedForward, theirs: nn.Module) -> None:
 def test_an_encoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, roughen, activation, placement):
     shape = layer_shape(activation=activation, norm_placement=placement)
     ours = roughen(shape.layer(shape))
-    theirs = nn.TransformerEncoderLayer(16, 2, 24, dropout=0.0, activation=activation, batch_first=True,
-                                        norm_first=placement == "pre")
+    theirs = nn.TransformerEncoderLayer(
+        16, 2, 24, dropout=0.0, activation=activation, batch_first=True, norm_first=placement == "pre"
+    )
     copy_attention(ours.attention, theirs.self_attn)
     copy_feed_forward(ours.feed_forward, theirs)
     copy_norm(ours.attention_norm, theirs.norm1)
@@ -50,16 +52,18 @@ def test_an_encoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, ro
 def test_a_decoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, roughen, activation, placement):
     shape = layer_shape(activation=activation, norm_placement=placement)
     ours = roughen(shape.layer(shape, has_memory=True))
-    theirs = nn.TransformerDecoderLayer(16, 2, 24, dropout=0.0, activation=activation, batch_first=True,
-                                        norm_first=placement == "pre")
+    theirs = nn.TransformerDecoderLayer(
+        16, 2, 24, dropout=0.0, activation=activation, batch_first=True, norm_first=placement == "pre"
+    )
     copy_attention(ours.attention, theirs.self_attn)
     copy_attention(ours.cross_attention, theirs.multihead_attn)
     copy_feed_forward(ours.feed_forward, theirs)
     for name, norm in (("attention", theirs.norm1), ("cross", theirs.norm2), ("feed_forward", theirs.norm3)):
         copy_norm(getattr(ours, f"{name}_norm"), norm)
     x, memory, mask = torch.randn(2, 5, 16), torch.randn(2, 6, 16), torch.arange(6) < torch.tensor([[4], [6]])
-    got, past = ours(x, causal(5), memory=ours.cross_attention.memory_keys_values(memory),
-                     memory_visible=mask.unsqueeze(1))
+    got, past = ours(
+        x, causal(5), memory=ours.cross_attention.memory_keys_values(memory), memory_visible=mask.unsqueeze(1)
+    )
     expected = theirs(x, memory, tgt_mask=~causal(5)[0], memory_key_padding_mask=~mask)
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
     assert past is None
@@ -104,9 +108,21 @@ def test_a_decoder_layer_convolves_between_its_two_attentions(layer_shape, rough
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_padding_changes_nothing_in_a_layer_with_a_convolution(layer_shape, roughen, placement):
-    encoder = roughen(build_encoder(Backbone.model_validate({
-        "width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, "encoder_layers": 1, "encoder_kernel": 5,
-        "norm_placement": placement})))
+    encoder = roughen(
+        build_encoder(
+            Backbone.model_validate(
+                {
+                    "width": 16,
+                    "feed_forward_width": 24,
+                    "num_heads": 2,
+                    "dropout": 0.0,
+                    "encoder_layers": 1,
+                    "encoder_kernel": 5,
+                    "norm_placement": placement,
+                }
+            )
+        )
+    )
     x = torch.randn(1, 7, 16)
     padded = torch.cat((x, 9.0 * torch.randn(1, 4, 16)), 1)
     mask = torch.arange(11).unsqueeze(0) < 7

@@ -75,8 +75,9 @@ def test_the_product_is_the_plain_one_where_gradients_or_low_precision_are():
         assert is_prepared(weight) == torch.backends.mkldnn.is_available()
 
 
-@pytest.mark.parametrize(("symbols", "rows"), [(linear._PACKED_SYMBOLS - 1, 3), (linear._PACKED_SYMBOLS, 1),
-                                               (linear._PACKED_SYMBOLS, 3)])
+@pytest.mark.parametrize(
+    ("symbols", "rows"), [(linear._PACKED_SYMBOLS - 1, 3), (linear._PACKED_SYMBOLS, 1), (linear._PACKED_SYMBOLS, 3)]
+)
 def test_a_large_weight_is_packed_once_for_steps_of_several_rows(monkeypatch, symbols, rows):
     made, packed = [], torch_private.packed
     monkeypatch.setattr(torch_private, "packed", lambda weight: made.append(weight) or packed(weight))

@@ -53,8 +53,13 @@ def test_probabilities_are_those_of_plain_loops(roughen, beams):
         sentence = row // beams
         size = int(states.mask[sentence].sum())
         for column in range(hidden.size(1)):
-            expected = in_plain_loops(pointer, hidden[row, column], logits[row, column],
-                                      states.values[sentence, :size], states.symbols[sentence, :size].tolist())
+            expected = in_plain_loops(
+                pointer,
+                hidden[row, column],
+                logits[row, column],
+                states.values[sentence, :size],
+                states.symbols[sentence, :size].tolist(),
+            )
             torch.testing.assert_close(found[row, column], torch.tensor(expected), rtol=1e-4, atol=1e-6)
 
 
@@ -98,8 +103,13 @@ def test_search_scores_what_training_would(make_model, make_batch, beam_size):
     for row, hypotheses in enumerate(found):
         symbols = torch.tensor([[*hypotheses[0].symbols, 2]])  # one that the limit cuts pays for its END too
         mask = torch.ones_like(symbols, dtype=torch.bool)
-        alone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
-                        target=symbols, target_mask=mask)
+        alone = replace(
+            batch,
+            source=batch.source[row : row + 1],
+            source_mask=batch.source_mask[row : row + 1],
+            target=symbols,
+            target_mask=mask,
+        )
         # The search renormalises without the three symbols that it never writes.
         memory = model.prepare(model.encode(alone))
         previous = torch.cat((torch.ones(1, 1, dtype=torch.int64), symbols[:, :-1]), 1)

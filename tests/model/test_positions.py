@@ -59,7 +59,8 @@ def test_rotary_turns_each_pair_by_its_angle():
         first, second = float(x[pair]), float(x[pair + WIDTH // 2])
         assert float(turned[pair]) == pytest.approx(first * math.cos(angle) - second * math.sin(angle), abs=1e-5)
         assert float(turned[pair + WIDTH // 2]) == pytest.approx(
-            second * math.cos(angle) + first * math.sin(angle), abs=1e-5)
+            second * math.cos(angle) + first * math.sin(angle), abs=1e-5
+        )
 
 
 def test_rotary_with_an_offset_continues_where_the_first_part_ended():

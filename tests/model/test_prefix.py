@@ -14,8 +14,13 @@ from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
-KINDS = [{}, {"positions": "learned"}, {"norm_placement": "post", "norm": "rms"},
-         {"tie_embeddings": False}, {"embedding_width": 5}]
+KINDS = [
+    {},
+    {"positions": "learned"},
+    {"norm_placement": "post", "norm": "rms"},
+    {"tie_embeddings": False},
+    {"embedding_width": 5},
+]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -52,7 +57,7 @@ def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
     for row in range(2):
         source, target = batch.source[row][batch.source_mask[row]], batch.target[row][batch.target_mask[row]]
         hidden = plain(model, source, torch.cat((torch.tensor([BEGIN]), target[:-1])))[0]
-        own = own + functional.cross_entropy(model.output(hidden[len(source):]), target, reduction="sum")
+        own = own + functional.cross_entropy(model.output(hidden[len(source) :]), target, reduction="sum")
         language = language + functional.cross_entropy(head(hidden[: len(source) - 1]), source[1:], reduction="sum")
     torch.testing.assert_close(loss.sums["cross_entropy"], own, **CLOSE)
     torch.testing.assert_close(loss.sums["language"], language, **CLOSE)

@@ -89,8 +89,14 @@ def test_more_steps_cost_a_vector_each_and_padding_changes_nothing(make_model, m
     assert num_parameters(often) - num_parameters(once) == 4 * (WIDTH + 1)
     batch = make_batch([3, 5], [2, 2])
     alone = make_batch([3, 5], [2, 2])
-    alone = type(alone)(alone.source[:1, :3], alone.source_mask[:1, :3], alone.target[:1], alone.target_mask[:1],
-                        alone.given[:1], "test")
+    alone = type(alone)(
+        alone.source[:1, :3],
+        alone.source_mask[:1, :3],
+        alone.target[:1],
+        alone.target_mask[:1],
+        alone.given[:1],
+        "test",
+    )
     torch.testing.assert_close(often.encode(batch).values[0, :3], often.encode(alone).values[0], rtol=1e-4, atol=1e-5)
 
 

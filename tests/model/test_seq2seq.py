@@ -1,6 +1,5 @@
 """`model(source, source_mask, target_in)` is the definition: every other way to the logits gives the same."""
 
-
 import pytest
 import torch
 from making import strategy_of
@@ -16,12 +15,18 @@ from seq2seq_suite.strategies.sets import Sets
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 SHARED = Shape(TokenShape(11, shared=True, copied=True), TargetShape(11))
-KINDS = {"transformer": ({}, SHAPE), "post-norm": ({"norm_placement": "post", "positions": "learned"}, SHAPE),
-         "rotary": ({"positions": "rotary"}, SHAPE), "alibi": ({"positions": "alibi"}, SHAPE),
-         "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SHAPE), "rnn": ({"decoder": "rnn"}, SHAPE),
-         "prefix": ({"encoder": "none"}, SHAPE),
-         "prefix, learned": ({"encoder": "none", "positions": "learned"}, SHAPE),
-         "language model": ({}, Shape(SourceShape(), TargetShape(9))), "pointer": ({}, SHARED)}
+KINDS = {
+    "transformer": ({}, SHAPE),
+    "post-norm": ({"norm_placement": "post", "positions": "learned"}, SHAPE),
+    "rotary": ({"positions": "rotary"}, SHAPE),
+    "alibi": ({"positions": "alibi"}, SHAPE),
+    "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SHAPE),
+    "rnn": ({"decoder": "rnn"}, SHAPE),
+    "prefix": ({"encoder": "none"}, SHAPE),
+    "prefix, learned": ({"encoder": "none", "positions": "learned"}, SHAPE),
+    "language model": ({}, Shape(SourceShape(), TargetShape(9))),
+    "pointer": ({}, SHARED),
+}
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -65,8 +70,9 @@ def test_a_sentence_without_its_padding(case):
     model, batch, logits = case
     for row, (source, target) in enumerate(zip(batch.source_mask.sum(1), batch.target_mask.sum(1), strict=True)):
         one = slice(row, row + 1)
-        alone = model(batch.source[one, :source], batch.source_mask[one, :source],
-                      shift_right(batch.target[one, :target]))
+        alone = model(
+            batch.source[one, :source], batch.source_mask[one, :source], shift_right(batch.target[one, :target])
+        )
         torch.testing.assert_close(alone, logits[one, :target], **CLOSE)
 
 
@@ -91,8 +97,13 @@ def test_with_a_guide(make_model, make_parsing):
 
     task, examples = make_parsing("in_order")
     batch, model = collate(task.encode(examples[:3]), "parsing"), make_model(task.shape())
-    logits = model(batch.source, batch.source_mask, shift_right(batch.target), focus=batch.auxiliary["focus"],
-                   context=batch.auxiliary["context"])
+    logits = model(
+        batch.source,
+        batch.source_mask,
+        shift_right(batch.target),
+        focus=batch.auxiliary["focus"],
+        context=batch.auxiliary["context"],
+    )
     expected = functional.cross_entropy(logits[batch.target_mask], batch.target[batch.target_mask], reduction="sum")
     torch.testing.assert_close(strategy_of(Autoregressive).loss(model, batch).sums["cross_entropy"], expected, **CLOSE)
 
@@ -109,5 +120,6 @@ def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
 
 
 def test_only_a_decoder_that_reads_a_source_has_it_for_a_prefix(make_model):
-    assert {name for name, (backbone, shape) in KINDS.items()
-            if isinstance(make_model(shape, **backbone), PrefixSeq2Seq)} == {"prefix", "prefix, learned"}
+    assert {
+        name for name, (backbone, shape) in KINDS.items() if isinstance(make_model(shape, **backbone), PrefixSeq2Seq)
+    } == {"prefix", "prefix, learned"}

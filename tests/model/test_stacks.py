@@ -18,9 +18,14 @@ from seq2seq_suite.options.backbone import SIZES, Backbone
 
 WIDTH = 16
 RECURRENT = {"encoder_steps": 2, "decoder_steps": 2}
-VARIANTS = [{"attention_score": "additive"}, {"attention_score": "additive", "positions": "learned", **RECURRENT},
-            {"embedding_width": 5}, {"embedding_width": 5, "tie_embeddings": False, **RECURRENT},
-            {"experts": 4}, {"experts": 3, "experts_per_token": 1, "expert_capacity": 0.5, **RECURRENT}]
+VARIANTS = [
+    {"attention_score": "additive"},
+    {"attention_score": "additive", "positions": "learned", **RECURRENT},
+    {"embedding_width": 5},
+    {"embedding_width": 5, "tie_embeddings": False, **RECURRENT},
+    {"experts": 4},
+    {"experts": 3, "experts_per_token": 1, "expert_capacity": 0.5, **RECURRENT},
+]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -30,9 +35,12 @@ def batch_of(source: torch.Tensor, lengths: list[int], target: torch.Tensor) -> 
     return Batch(source, mask, target, everything, ~everything, "test")
 
 
-PLAIN = [{"norm": norm, "norm_placement": placement, "positions": positions}
-         for norm, placement, positions in itertools.product(["layer", "rms", "power"], ["pre", "post"],
-                                                             ["sinusoidal", "learned", "rotary", "alibi"])]
+PLAIN = [
+    {"norm": norm, "norm_placement": placement, "positions": positions}
+    for norm, placement, positions in itertools.product(
+        ["layer", "rms", "power"], ["pre", "post"], ["sinusoidal", "learned", "rotary", "alibi"]
+    )
+]
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -77,8 +85,9 @@ def test_a_later_symbol_never_changes_an_earlier_output(make_model, backbone):
 
 @torch.inference_mode()
 @pytest.mark.parametrize("pieces", [(1,) * 7, (3, 1, 3), (2, 5)])
-@pytest.mark.parametrize("backbone", [*({"positions": kind} for kind in ("sinusoidal", "learned", "rotary", "alibi")),
-                                      *VARIANTS], ids=str)
+@pytest.mark.parametrize(
+    "backbone", [*({"positions": kind} for kind in ("sinusoidal", "learned", "rotary", "alibi")), *VARIANTS], ids=str
+)
 def test_cached_decoding_is_uncached_decoding(make_model, backbone, pieces):
     model = make_model(**backbone)
     torch.manual_seed(4)
@@ -105,8 +114,9 @@ def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, backbone):
     # One sentence with four beams, so that rows may be reordered freely.
     states = model.encode(batch_of(torch.randint(4, 11, (1, 5)), [4], past[:1]))
     memory = model.prepare(states)
-    _, cache = model.decode(model.embed(past, memory), causal(3), memory,
-                            model.decoder.new_cache(states.values.expand(4, -1, -1)))
+    _, cache = model.decode(
+        model.embed(past, memory), causal(3), memory, model.decoder.new_cache(states.values.expand(4, -1, -1))
+    )
     got, _ = model.decode(model.embed(following, memory, offset=3), causal(2, past=3), memory, cache.select(rows))
     whole = torch.cat((past[rows], following), 1)
     expected, _ = model.decode(model.embed(whole, memory), causal(5), memory)
@@ -126,8 +136,9 @@ def test_beams_side_by_side_share_their_sentences_memory(make_model, backbone):
     expected, _ = model.decode(model.embed(target, copied), causal(4), copied)
     torch.testing.assert_close(got, expected, **CLOSE)
     second = shared.select(torch.tensor([1]))
-    torch.testing.assert_close(model.decode(model.embed(target[beams:], second), causal(4), second)[0], got[beams:],
-                               **CLOSE)
+    torch.testing.assert_close(
+        model.decode(model.embed(target[beams:], second), causal(4), second)[0], got[beams:], **CLOSE
+    )
 
 
 def test_without_memory_the_stack_is_a_language_model(layer_shape, roughen):
@@ -152,8 +163,10 @@ def test_named_sizes_have_the_parameters_of_vaswani(size, published, feed_forwar
     network = 2 * width * feed_forward + feed_forward + width
     layers = 6 * (attention + network + 2 * 2 * width) + 6 * (2 * attention + network + 3 * 2 * width)
     with torch.device("meta"):
-        model = build_model(Backbone.model_validate({"size": size, "norm_placement": "post"}),
-                            Shape(TokenShape(symbols), TargetShape(symbols)))
+        model = build_model(
+            Backbone.model_validate({"size": size, "norm_placement": "post"}),
+            Shape(TokenShape(symbols), TargetShape(symbols)),
+        )
     source_embedding, output_bias = symbols * width, symbols
     assert num_parameters(model) == layers + 2 * source_embedding + output_bias
     # Vaswani et al. 2017, Table 3: source and target share one embedding there.

@@ -9,10 +9,22 @@ from seq2seq_suite.options.miniworld import KNOBS, Miniworld
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks import TASKS
 
-OFF_DEFAULT = {"words": 50, "cognates": 0.25, "ambiguity": 2, "ambiguity_skew": (0.6, 0.4),
-               "ambiguity_scope": "choice", "ambiguity_named": True, "attachment": 1.0, "disagreement": (0.1, 0.02)}
-NEEDED = {"cognates": {"words": 50}, "ambiguity_skew": {"ambiguity": 2}, "ambiguity_scope": {"ambiguity": 2},
-          "ambiguity_named": {"ambiguity": 2}}
+OFF_DEFAULT = {
+    "words": 50,
+    "cognates": 0.25,
+    "ambiguity": 2,
+    "ambiguity_skew": (0.6, 0.4),
+    "ambiguity_scope": "choice",
+    "ambiguity_named": True,
+    "attachment": 1.0,
+    "disagreement": (0.1, 0.02),
+}
+NEEDED = {
+    "cognates": {"words": 50},
+    "ambiguity_skew": {"ambiguity": 2},
+    "ambiguity_scope": {"ambiguity": 2},
+    "ambiguity_named": {"ambiguity": 2},
+}
 
 
 def config(task, **section):
@@ -38,16 +50,23 @@ def test_a_knob_that_a_task_does_not_see_is_refused_by_name(knob, task):
             config(task, **given)
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ({"miniworld": {"words": 9}}, "miniworld.words 9 has no effect with miniworld.world plain"),
-    ({"miniworld": {"world": "rich"}, "data": {"path": "x"}}, "miniworld.world rich has no effect with data.path x"),
-    ({"miniworld": {"world": "rich", "cognates": 0.1}}, "has no effect with miniworld.words 0"),
-    ({"miniworld": {"world": "rich", "ambiguity_named": True}}, "has no effect with miniworld.ambiguity 1"),
-    ({"miniworld": {"world": "rich", "ambiguity": 4, "ambiguity_skew": (0.5, 0.5)}}, "as many shares"),
-    ({"miniworld": {"world": "rich", "ambiguity": 5}}, "less than or equal to 4"),
-    ({"miniworld": {"world": "rich", "words": 4001}}, "less than or equal to 4000"),
-    ({"miniworld": {"world": "rich", "cognates": 1.5}}, "less than or equal to 1"),
-    ({"miniworld": {"world": "richest"}}, "'plain' or 'rich'")])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"miniworld": {"words": 9}}, "miniworld.words 9 has no effect with miniworld.world plain"),
+        (
+            {"miniworld": {"world": "rich"}, "data": {"path": "x"}},
+            "miniworld.world rich has no effect with data.path x",
+        ),
+        ({"miniworld": {"world": "rich", "cognates": 0.1}}, "has no effect with miniworld.words 0"),
+        ({"miniworld": {"world": "rich", "ambiguity_named": True}}, "has no effect with miniworld.ambiguity 1"),
+        ({"miniworld": {"world": "rich", "ambiguity": 4, "ambiguity_skew": (0.5, 0.5)}}, "as many shares"),
+        ({"miniworld": {"world": "rich", "ambiguity": 5}}, "less than or equal to 4"),
+        ({"miniworld": {"world": "rich", "words": 4001}}, "less than or equal to 4000"),
+        ({"miniworld": {"world": "rich", "cognates": 1.5}}, "less than or equal to 1"),
+        ({"miniworld": {"world": "richest"}}, "'plain' or 'rich'"),
+    ],
+)
 def test_values_without_effect_or_out_of_bounds_are_refused(given, said):
     with pytest.raises(ValueError, match=said):
         Config.model_validate({"task": "translation", **given})
@@ -64,12 +83,16 @@ def test_a_joint_run_has_a_world_for_each_task():
 def test_a_task_reads_the_rows_of_its_world(monkeypatch):
     few = {"train": 30, "validation": 10, "test": 10, "roles": 10}
     whole = miniworld.rows
-    monkeypatch.setattr(miniworld, "rows", lambda view, split, *, size=0, **others: whole(
-        view, split, size=size or few[split], **others))
+    monkeypatch.setattr(
+        miniworld,
+        "rows",
+        lambda view, split, *, size=0, **others: whole(view, split, size=size or few[split], **others),
+    )
     monkeypatch.setattr("seq2seq_suite.data.sources.entry", lambda *given: (_ for _ in ()).throw(OSError))  # no cache
     task = open_task("translation", config("translation", words=50))
     expected = list(whole("translations", "roles", size=10, languages=("en", "de"), world=rich_world(words=50)))
     assert [example.source for example in task.read("roles")] == [row["en"] for row in expected]
     plain = open_task("translation", Config(task="translation"))
     assert [example.source for example in plain.read("test")] == [
-        row["en"] for row in whole("translations", "test", size=10, languages=("en", "de"))]
+        row["en"] for row in whole("translations", "test", size=10, languages=("en", "de"))
+    ]

@@ -13,9 +13,17 @@ def browser():
     if path is None:
         pytest.skip("no browser: chromium, chromium-browser or google-chrome")
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=path, args=[
-            "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", "--no-first-run"])
+        found = started.chromium.launch(
+            executable_path=path,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--no-first-run",
+            ],
+        )
         yield found
         found.close()
 

@@ -6,20 +6,57 @@ from seq2seq_suite.report.page import render
 
 LABELS = ["NP", "VP", "a label whose name is much too long for the room that a chart has for names"]
 PANELS = {
-    "lines": {"x": "updates", "y": "loss ↓", "log": True, "series": [
-        {"name": "training", "points": [[update, 3 / update] for update in range(1, 90)]},
-        {"name": "validation", "dashed": True, "marks": True, "ring": 80, "points": [[40, 0.2], [80, 0.1]]}]},
-    "dots": {"x": "words", "y": "F1 ↑", "series": [{"name": "", "points": [
-        ["1–5", 99.9, 99.7, 100, 73], ["6+", 99.2, 20, 99.4, 5], ["none", 99.5, None, None, 1]]}]},
-    "rows": {"kind": "dots", "x": "label", "y": "% ↑", "series": [
-        {"name": name, "points": [[label, 95.5, 93, 97, 10] for label in LABELS]} for name in ("precision", "recall")]},
-    "axis": {"kind": "dots", "x": "probability", "y": "right", "diagonal": True, "series": [
-        {"name": "", "points": [[0.1, 0.2, 0.1, 0.3, 9], [0.9, 0.8, 0.7, 0.9, 9]]}]},
-    "bars": {"x": "", "y": "outputs", "series": [{"name": name, "points": [["order", 14], ["missing", 2.5]]}
-                                                 for name in ("test", "<img src=x onerror=alert(1)>")]},
+    "lines": {
+        "x": "updates",
+        "y": "loss ↓",
+        "log": True,
+        "series": [
+            {"name": "training", "points": [[update, 3 / update] for update in range(1, 90)]},
+            {"name": "validation", "dashed": True, "marks": True, "ring": 80, "points": [[40, 0.2], [80, 0.1]]},
+        ],
+    },
+    "dots": {
+        "x": "words",
+        "y": "F1 ↑",
+        "series": [
+            {
+                "name": "",
+                "points": [["1–5", 99.9, 99.7, 100, 73], ["6+", 99.2, 20, 99.4, 5], ["none", 99.5, None, None, 1]],
+            }
+        ],
+    },
+    "rows": {
+        "kind": "dots",
+        "x": "label",
+        "y": "% ↑",
+        "series": [
+            {"name": name, "points": [[label, 95.5, 93, 97, 10] for label in LABELS]}
+            for name in ("precision", "recall")
+        ],
+    },
+    "axis": {
+        "kind": "dots",
+        "x": "probability",
+        "y": "right",
+        "diagonal": True,
+        "series": [{"name": "", "points": [[0.1, 0.2, 0.1, 0.3, 9], [0.9, 0.8, 0.7, 0.9, 9]]}],
+    },
+    "bars": {
+        "x": "",
+        "y": "outputs",
+        "series": [
+            {"name": name, "points": [["order", 14], ["missing", 2.5]]}
+            for name in ("test", "<img src=x onerror=alert(1)>")
+        ],
+    },
     "scatter": {"x": "a", "y": "b", "series": [{"name": "", "points": [[3, 4, None, None, 9], [5, 5, None, None, 1]]}]},
-    "matrix": {"x": "predicted", "y": "gold", "rows": LABELS, "columns": LABELS * 4,
-               "cells": [[1, 0, None, 250] * 3] * 3},
+    "matrix": {
+        "x": "predicted",
+        "y": "gold",
+        "rows": LABELS,
+        "columns": LABELS * 4,
+        "cells": [[1, 0, None, 250] * 3] * 3,
+    },
     "strip": {"x": "", "y": "s", "series": [{"name": name, "points": [["", 3]]} for name in ("data", "training")]},
     "table": {"columns": ["said", "heard"], "cells": [["<b>knew</b>", None]]},
 }
@@ -28,9 +65,20 @@ PANELS = {
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory):
     path = tmp_path_factory.mktemp("charts") / "charts.html"
-    path.write_text(render("plain.html", title="Charts", parts=[], scripts=["charts.js"], data={"panels": [
-        {"kind": name, "title": name, "question": "Why?", "note": "Because.", **panel}
-        for name, panel in PANELS.items()]}))
+    path.write_text(
+        render(
+            "plain.html",
+            title="Charts",
+            parts=[],
+            scripts=["charts.js"],
+            data={
+                "panels": [
+                    {"kind": name, "title": name, "question": "Why?", "note": "Because.", **panel}
+                    for name, panel in PANELS.items()
+                ]
+            },
+        )
+    )
     return path
 
 
@@ -91,37 +139,71 @@ def test_names_are_text_and_never_markup(opened, gallery):
     assert page.get_by_text("<b>knew</b>").count() == 1
 
 
-@pytest.mark.parametrize("panel, said", [
-    ({"kind": "odd"}, "Unknown kind of chart."), ({"kind": "dots", "series": []}, "There are no values to draw."),
-    ({"kind": "lines", "series": [{"name": "", "points": [[1, None]]}]}, "There are no values to draw.")])
+@pytest.mark.parametrize(
+    "panel, said",
+    [
+        ({"kind": "odd"}, "Unknown kind of chart."),
+        ({"kind": "dots", "series": []}, "There are no values to draw."),
+        ({"kind": "lines", "series": [{"name": "", "points": [[1, None]]}]}, "There are no values to draw."),
+    ],
+)
 def test_a_panel_without_anything_to_draw_says_so(opened, gallery, panel, said):
     page = opened(gallery)
     page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)", panel)
     assert said in page.locator(".panel").text_content()
 
 
-@pytest.mark.parametrize("points", [
-    [[1, 5]], [[1, 0], [2, 0]], [[1, -3], [2, -3]], [["a", 0]], [["a", 1e9], ["b", 1e-9]]])
+@pytest.mark.parametrize(
+    "points", [[[1, 5]], [[1, 0], [2, 0]], [[1, -3], [2, -3]], [["a", 0]], [["a", 1e9], ["b", 1e-9]]]
+)
 @pytest.mark.parametrize("kind", ["lines", "dots", "bars", "scatter"])
 def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, kind, points):
     page = opened(gallery)
-    page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)",
-                  {"kind": kind, "x": "x", "y": "y", "series": [{"name": "", "points": points}]})
+    page.evaluate(
+        "(panel) => charts.panel(document.querySelector('main'), panel)",
+        {"kind": kind, "x": "x", "y": "y", "series": [{"name": "", "points": points}]},
+    )
     drawn = page.locator(".panel").inner_html()
     assert "NaN" not in drawn and "Infinity" not in drawn
 
 
-@pytest.mark.parametrize(("values", "ends"), [
-    ([23.9, 24.0, 24.05], []), ([99.5, 99.7], []), ([0.345, 0.346], []), ([0.0, 0.0], []), ([21.7], []),
-    ([1234567.0, 1234568.0], []), ([-0.001, -0.0011], []), ([5.0, 5.1], [1.0, 99.0])])
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([23.9, 24.0, 24.05], []),
+        ([99.5, 99.7], []),
+        ([0.345, 0.346], []),
+        ([0.0, 0.0], []),
+        ([21.7], []),
+        ([1234567.0, 1234568.0], []),
+        ([-0.001, -0.0011], []),
+        ([5.0, 5.1], [1.0, 99.0]),
+    ],
+)
 @pytest.mark.parametrize("kind", ["dots", "scatter", "lines", "logarithm", "rows"])
 def test_ticks_differ_and_a_small_difference_never_fills_the_axis(opened, gallery, kind, values, ends):
     page = opened(gallery)
     named = kind in ("dots", "rows")
-    page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)", {
-        "kind": {"rows": "dots", "logarithm": "scatter"}.get(kind, kind), "x": "ms", "y": "F1 ↑",
-        "logX": kind == "logarithm", "flat": kind == "rows", "bold": ["run 0"], "series": [{"name": "", "points": [
-            [f"run {place}" if named else abs(value) or 1.0, value, *ends] for place, value in enumerate(values)]}]})
+    page.evaluate(
+        "(panel) => charts.panel(document.querySelector('main'), panel)",
+        {
+            "kind": {"rows": "dots", "logarithm": "scatter"}.get(kind, kind),
+            "x": "ms",
+            "y": "F1 ↑",
+            "logX": kind == "logarithm",
+            "flat": kind == "rows",
+            "bold": ["run 0"],
+            "series": [
+                {
+                    "name": "",
+                    "points": [
+                        [f"run {place}" if named else abs(value) or 1.0, value, *ends]
+                        for place, value in enumerate(values)
+                    ],
+                }
+            ],
+        },
+    )
     across, up, upright, flat = page.evaluate("""() => { const found = (what) => [...document.querySelectorAll(what)];
         const dots = found(".chart svg circle:not([r='8'])").map((one) => one.getBoundingClientRect());
         const size = document.querySelector(".chart svg").getBoundingClientRect();

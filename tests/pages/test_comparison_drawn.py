@@ -19,35 +19,96 @@ def lines(*rows):
 def shown(text, *, right):
     leaves = [{"tag": tag, "word": word} for tag, word in zip(("NN", "VB"), text.split(), strict=True)]
     label = "NP" if right else "PP"
-    return {"text": text, "tree": {"label": "S", "bracket": ["S", 0, 2], "children": [
-        {"label": label, "bracket": [label, 0, 1], "children": leaves[:1]}, leaves[1]]}}
+    return {
+        "text": text,
+        "tree": {
+            "label": "S",
+            "bracket": ["S", 0, 2],
+            "children": [{"label": label, "bracket": [label, 0, 1], "children": leaves[:1]}, leaves[1]],
+        },
+    }
 
 
 def make(folder, place, *, task, drawing):
     name = f"{task}-of-a-name-that-does-not-fit-a-telephone-{place}"
     run = folder / name
     (run / "predictions").mkdir(parents=True)
-    (run / "config.yaml").write_text(json.dumps({"task": task, "seed": place % 3, "backbone": {
-        "width": 64 + place // 3, "note": HARMFUL}, **({"special": {"x": 1}} if place == 0 else {})}))
-    (run / "metrics.jsonl").write_text(lines(*(
-        {"update": update, "split": "validation", "seconds": 3 * update, "tokens": 10 * update,
-         "f1": 40.0 + update + place} for update in (5, 9))))
-    outputs = [{"source": f"source {row} {HARMFUL}", "reference": "Fische schwimmen " * 20, "kinds": [HARMFUL],
-                "prediction": "Fische " * (2 + place % 3) + ("schwimmen " * 20 if row % 2 else ""),
-                "equal": (row + place) % 2 > 0, "figures": {"f1": 10.0 * place}} for row in range(9)]
+    (run / "config.yaml").write_text(
+        json.dumps(
+            {
+                "task": task,
+                "seed": place % 3,
+                "backbone": {"width": 64 + place // 3, "note": HARMFUL},
+                **({"special": {"x": 1}} if place == 0 else {}),
+            }
+        )
+    )
+    (run / "metrics.jsonl").write_text(
+        lines(
+            *(
+                {
+                    "update": update,
+                    "split": "validation",
+                    "seconds": 3 * update,
+                    "tokens": 10 * update,
+                    "f1": 40.0 + update + place,
+                }
+                for update in (5, 9)
+            )
+        )
+    )
+    outputs = [
+        {
+            "source": f"source {row} {HARMFUL}",
+            "reference": "Fische schwimmen " * 20,
+            "kinds": [HARMFUL],
+            "prediction": "Fische " * (2 + place % 3) + ("schwimmen " * 20 if row % 2 else ""),
+            "equal": (row + place) % 2 > 0,
+            "figures": {"f1": 10.0 * place},
+        }
+        for row in range(9)
+    ]
     (run / "predictions" / "test.jsonl").write_text(lines(*outputs))
     (run / "predictions" / "test.details.json").write_text(json.dumps({"drawing": drawing}))
     if drawing == "tree":
-        (run / "predictions" / "test.shown.json").write_text(json.dumps({str(row): {
-            "source": {"text": "fish swims"}, "reference": shown("fish swims", right=True),
-            "prediction": shown("fish swims", right=outputs[row]["equal"])} for row in range(9)}))
+        (run / "predictions" / "test.shown.json").write_text(
+            json.dumps(
+                {
+                    str(row): {
+                        "source": {"text": "fish swims"},
+                        "reference": shown("fish swims", right=True),
+                        "prediction": shown("fish swims", right=outputs[row]["equal"]),
+                    }
+                    for row in range(9)
+                }
+            )
+        )
     figure = 99.0 - 2.5 * place
-    return {"run": name, "task": task, "split": "test", "metric": "f1", "figure": figure, "low": figure - 1.0,
-            "high": figure + 0.9 if place else float("nan"), "invalid": 0.0, "empty": 0.0, "repeated": 0.0,
-            "truncated": 0.0, "core_parameters": 10_000 * (place + 1), "own_parameters": 3_000, "updates": 9,
-            "tokens": 90, "minutes": 1.5, "tokens_per_second": 5.0, "latency_ms": 1.0 + place,
-            "sentences_per_second": 900.0 - place, "seed": place % 3, "commit": "c", "higher_is_better": True,
-            "directory": str(run)}
+    return {
+        "run": name,
+        "task": task,
+        "split": "test",
+        "metric": "f1",
+        "figure": figure,
+        "low": figure - 1.0,
+        "high": figure + 0.9 if place else float("nan"),
+        "invalid": 0.0,
+        "empty": 0.0,
+        "repeated": 0.0,
+        "truncated": 0.0,
+        "core_parameters": 10_000 * (place + 1),
+        "own_parameters": 3_000,
+        "updates": 9,
+        "tokens": 90,
+        "minutes": 1.5,
+        "tokens_per_second": 5.0,
+        "latency_ms": 1.0 + place,
+        "sentences_per_second": 900.0 - place,
+        "seed": place % 3,
+        "commit": "c",
+        "higher_is_better": True,
+        "directory": str(run),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +116,30 @@ def pages(tmp_path_factory):
     found = {}
     for count in (2, 30):
         folder = tmp_path_factory.mktemp(f"runs{count}")
-        rows = [make(folder, place, task="parsing" if place < 20 else "translation",
-                     drawing="tree" if place < 20 else "text") for place in range(count)]
-        pairs = [{"first": one["run"], "second": two["run"], "task": one["task"], "metric": "f1",
-                  "difference": two["figure"] - one["figure"], "low": -9.0, "high": -1.0,
-                  "test": "randomisation test", "p_value": 0.0001, "holm_p": 0.2 if number % 2 else 0.0001,
-                  "verdict": "not resolved" if number % 2 else "worse", "seeds": ()}
-                 for number, (one, two) in enumerate(combinations(rows, 2))
-                 if one["task"] == two["task"] and (count == 2 or one in (rows[0], rows[20]))]
+        rows = [
+            make(
+                folder, place, task="parsing" if place < 20 else "translation", drawing="tree" if place < 20 else "text"
+            )
+            for place in range(count)
+        ]
+        pairs = [
+            {
+                "first": one["run"],
+                "second": two["run"],
+                "task": one["task"],
+                "metric": "f1",
+                "difference": two["figure"] - one["figure"],
+                "low": -9.0,
+                "high": -1.0,
+                "test": "randomisation test",
+                "p_value": 0.0001,
+                "holm_p": 0.2 if number % 2 else 0.0001,
+                "verdict": "not resolved" if number % 2 else "worse",
+                "seeds": (),
+            }
+            for number, (one, two) in enumerate(combinations(rows, 2))
+            if one["task"] == two["task"] and (count == 2 or one in (rows[0], rows[20]))
+        ]
         write_comparison(rows, pairs, html=folder / "page.html")
         found[count] = folder / "page.html"
     return found
@@ -81,8 +158,17 @@ def test_every_section_has_a_box_and_its_drawing(opened, pages):
     page = opened(pages[30])
     boxes = page.evaluate("""() => Object.fromEntries([...document.querySelectorAll("section")].map((one) =>
         [one.id, one.getBoundingClientRect().height]))""")
-    assert list(boxes) == ["figures", "seeds", "curves", "times", "parameters", "configuration", "tests", "disagree",
-                           "runs"]
+    assert list(boxes) == [
+        "figures",
+        "seeds",
+        "curves",
+        "times",
+        "parameters",
+        "configuration",
+        "tests",
+        "disagree",
+        "runs",
+    ]
     assert min(boxes.values()) > 80
     page.locator("#curves svg[role=img]").nth(1).wait_for()
     for name, count in {"figures": 2, "curves": 2, "times": 2, "parameters": 1}.items():

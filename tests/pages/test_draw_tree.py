@@ -14,11 +14,15 @@ DRAW = "(example) => drawings.tree(document.querySelector('main'), example)"
 @pytest.fixture
 def draw(opened, tmp_path):
     """A function: output and reference -> the page on which they are drawn."""
+
     def on_page(prediction, reference=None, **options):
         (tmp_path / "page.html").write_text(render("plain.html", title="", parts=(), scripts=["draw_tree.js"]))
         page = opened(tmp_path / "page.html", **options)
-        shown = [{"text": text, "tree": drawn(next(read_trees(text))[1]) if text.startswith("(") else None}
-                 for text in (prediction, reference) if text is not None]
+        shown = [
+            {"text": text, "tree": drawn(next(read_trees(text))[1]) if text.startswith("(") else None}
+            for text in (prediction, reference)
+            if text is not None
+        ]
         page.evaluate(DRAW, dict(zip(("prediction", "reference"), shown, strict=False)))
         return page
 

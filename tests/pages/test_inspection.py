@@ -31,11 +31,22 @@ def records():
     found = []
     for kind in STRATEGIES:
         torch.manual_seed(1)
-        config = Config.model_validate({
-            "task": "translation", "device": "cpu", "strategy": {"kind": kind}, "training": {"precision": "float32"},
-            "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 2,
-                         "decoder_layers": 1},
-            "translation": {"source_subwords": "characters", "target_subwords": "characters"}})
+        config = Config.model_validate(
+            {
+                "task": "translation",
+                "device": "cpu",
+                "strategy": {"kind": kind},
+                "training": {"precision": "float32"},
+                "backbone": {
+                    "width": 16,
+                    "feed_forward_width": 16,
+                    "num_heads": 2,
+                    "encoder_layers": 2,
+                    "decoder_layers": 1,
+                },
+                "translation": {"source_subwords": "characters", "target_subwords": "characters"},
+            }
+        )
         task = open_task(config.task, config)
         examples = [Example(source, target) for source, target in PAIRS]
         task.fit(examples)
@@ -49,8 +60,15 @@ def records():
 def inspected(records, tmp_path_factory):
     """A page with these records."""
     path = tmp_path_factory.mktemp("page") / "inspection.html"
-    path.write_text(render("plain.html", title="Inspection", scripts=[*drawings(["text"]), "inspection.js"], parts=[],
-                           data={"records": records}))
+    path.write_text(
+        render(
+            "plain.html",
+            title="Inspection",
+            scripts=[*drawings(["text"]), "inspection.js"],
+            parts=[],
+            data={"records": records},
+        )
+    )
     return path
 
 
@@ -60,28 +78,50 @@ def report(records, tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "run"
     for name in ("predictions", "inspection"):
         (run / name).mkdir(parents=True)
-    (run / "summary.json").write_text(json.dumps({"task": "translation", "primary_metric": "bleu", "splits": {
-        "test": {"bleu": 50.0}, "compositional": {"bleu": 40.0}}}))
-    rows = [{"source": f"source {row}", "reference": "a", "prediction": "b", "equal": False, "kinds": [], "length": 2,
-             "counts": [0, 1], "figures": {"bleu": 0.0}, "origin": "", "facts": {}} for row in range(3)]
+    (run / "summary.json").write_text(
+        json.dumps(
+            {
+                "task": "translation",
+                "primary_metric": "bleu",
+                "splits": {"test": {"bleu": 50.0}, "compositional": {"bleu": 40.0}},
+            }
+        )
+    )
+    rows = [
+        {
+            "source": f"source {row}",
+            "reference": "a",
+            "prediction": "b",
+            "equal": False,
+            "kinds": [],
+            "length": 2,
+            "counts": [0, 1],
+            "figures": {"bleu": 0.0},
+            "origin": "",
+            "facts": {},
+        }
+        for row in range(3)
+    ]
     (run / "predictions" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     harmful = {**records[0], "row": 2, "source": [HARMFUL, "b"], "output": HARMFUL, "reference": HARMFUL}
-    (run / "inspection" / "test.json").write_text(json.dumps({
-        "examples": [{**records[1], "row": 0}, harmful]}))
-    (run / "inspection" / "compositional.json").write_text(json.dumps({
-        "examples": [{"row": 0}], "heads": [], "least_share": 0.4, "measured": 100}))  # as 0.1.0 writes it
+    (run / "inspection" / "test.json").write_text(json.dumps({"examples": [{**records[1], "row": 0}, harmful]}))
+    (run / "inspection" / "compositional.json").write_text(
+        json.dumps({"examples": [{"row": 0}], "heads": [], "least_share": 0.4, "measured": 100})
+    )  # as 0.1.0 writes it
     return write_report(run)
 
 
 @pytest.fixture
 def shown(opened, inspected):
     """A function that opens the page with everything drawn."""
+
     def show(**options):
         page = opened(inspected, **options)
         page.emulate_media(reduced_motion="reduce")
         page.evaluate(SHOW)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         return page
+
     return show
 
 
@@ -149,7 +189,10 @@ def test_each_decoder_shows_how_it_wrote(shown):
 def test_pieces_are_joined_to_words(shown):
     page = shown()
     assert page.evaluate("inspection.words(['▁das', '▁Pf', 'erd', '<end>']).map((one) => one.text)") == [
-        "das", "Pferd", "end"]
+        "das",
+        "Pferd",
+        "end",
+    ]
     assert page.evaluate("inspection.words(['a', 'b', ' ', 'c']).map((one) => one.places)") == [[0, 1], [3]]
 
 
@@ -188,18 +231,29 @@ def test_a_run_without_an_inspection_names_the_command_that_adds_it(opened, repo
 
 
 def test_what_was_detected_is_drawn_on_the_picture_and_its_coordinates_are_not_compared_as_words(
-        opened, records, tmp_path):
+    opened, records, tmp_path
+):
     run, dot = tmp_path / "run", "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
     for name in ("predictions", "inspection"):
         (run / name).mkdir(parents=True)
     (run / "predictions" / "test.jsonl").write_text(json.dumps({"source": "picture 1", "equal": False}) + "\n")
     (run / "predictions" / "test.details.json").write_text(json.dumps({"drawing": "boxes"}))
     sides = [{"boxes": [{"box": [1, 2, 30, 40], "label": label, "score": 1.0}]} for label in ("cat", "dog")]
-    (run / "predictions" / "test.shown.json").write_text(json.dumps({"0": {
-        "source": {"picture": dot, "width": 96, "height": 96}, "reference": sides[0], "prediction": sides[1]}}))
+    (run / "predictions" / "test.shown.json").write_text(
+        json.dumps(
+            {
+                "0": {
+                    "source": {"picture": dot, "width": 96, "height": 96},
+                    "reference": sides[0],
+                    "prediction": sides[1],
+                }
+            }
+        )
+    )
     said = {side: json.dumps(one) for side, one in zip(("reference", "output"), sides, strict=True)}
-    (run / "inspection" / "test.json").write_text(json.dumps({"examples": [
-        {**records[0], "row": 0, **said, "hypotheses": [[said["output"], 0.0]] * 2}]}))
+    (run / "inspection" / "test.json").write_text(
+        json.dumps({"examples": [{**records[0], "row": 0, **said, "hypotheses": [[said["output"], 0.0]] * 2}]})
+    )
     page = opened(write_report(run))
     inside = page.locator("#inside")
     assert inside.locator("image").count() == 1 and inside.locator("g rect").count() == 2

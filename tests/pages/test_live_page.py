@@ -12,8 +12,10 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
     train(folder / "qa", task="qa")
     start(small_config(write_trees(folder / "data"), max_updates=2, validate_every=2, log_every=2), folder / "parsing")
-    kinds = [train(folder / kind, task="translation", strategy={"kind": kind})
-             for kind in ("autoregressive", "mask_predict", "ctc")]
+    kinds = [
+        train(folder / kind, task="translation", strategy={"kind": kind})
+        for kind in ("autoregressive", "mask_predict", "ctc")
+    ]
     with served([*kinds, folder / "parsing", folder / "qa"], folder / "own") as client:
         yield str(client.base_url)
 
@@ -26,8 +28,12 @@ def opened_live(browser, address):
     def open_page(*, width=1400, theme="light"):
         page = context.new_page()
         # A refusal is an answer, of which Chromium logs the status.
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" and "status of 422" not in
-                said.text else None)
+        page.on(
+            "console",
+            lambda said: (
+                errors.append(said.text) if said.type == "error" and "status of 422" not in said.text else None
+            ),
+        )
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(f"{address}/#{theme}")

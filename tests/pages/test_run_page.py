@@ -21,30 +21,92 @@ def lines(*rows):
 def report(tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "a run with a name that is long enough to be cut on a telephone"
     (run / "predictions").mkdir(parents=True)
-    (run / "summary.json").write_text(json.dumps({
-        "task": "translation", "primary_metric": "bleu", "signature": "bleu|" + "x" * 300, "updates": 20,
-        "formula": "mean", "parameters": 12345, "intervals": {"test": {"bleu": [85.0, 90.0]}}, "best_update": 15,
-        "peak_memory_mb": 500.0,
-        "phase_seconds": {"data": 1.0, "train": 60.0, "validation": 5.0, "test": 3.0},
-        "failures": {"test": {"invalid": 0.0, "empty": 0.0, "repeated": 1.0, "truncated": 0.0}},
-        "splits": {"test": {"bleu": 87.654, "tokenised_lowercase_bleu": 3.0}, "compositional": {"bleu": 70.0},
-                   "validation": {"bleu": 88.5}}}))
-    (run / "metrics.jsonl").write_text(lines(
-        *({"update": update, "split": "train", "loss_cross_entropy": 3 / update, "loss_tags": 2 / update,
-           "seconds": update, "tokens": 9 * update, "learning_rate": 1e-3} for update in range(1, 21)),
-        *({"update": update, "split": "validation", "loss_cross_entropy": 3.5 / update, "seconds": update,
-           "bleu": 60 + update} for update in (5, 10, 15, 20))))
-    outputs = [{"source": f"source {row} " + "the cat " * (row % 30), "reference": "die Katze " * 30 + "w" * 200,
-                "prediction": "die Katze " * 30 + "w" * 200 if row % 3 else "der Kater " * 40, "equal": row % 3 > 0,
-                "kinds": [] if row % 3 else [["order", "missing"][row % 2], HARMFUL], "length": row % 30,
-                "counts": [row % 3 > 0, 1], "figures": {"bleu": 100.0 if row % 3 else row / 3}, "origin": "o" * 300,
-                "facts": {"speaker": f"s{row}"}} for row in range(90)]
+    (run / "summary.json").write_text(
+        json.dumps(
+            {
+                "task": "translation",
+                "primary_metric": "bleu",
+                "signature": "bleu|" + "x" * 300,
+                "updates": 20,
+                "formula": "mean",
+                "parameters": 12345,
+                "intervals": {"test": {"bleu": [85.0, 90.0]}},
+                "best_update": 15,
+                "peak_memory_mb": 500.0,
+                "phase_seconds": {"data": 1.0, "train": 60.0, "validation": 5.0, "test": 3.0},
+                "failures": {"test": {"invalid": 0.0, "empty": 0.0, "repeated": 1.0, "truncated": 0.0}},
+                "splits": {
+                    "test": {"bleu": 87.654, "tokenised_lowercase_bleu": 3.0},
+                    "compositional": {"bleu": 70.0},
+                    "validation": {"bleu": 88.5},
+                },
+            }
+        )
+    )
+    (run / "metrics.jsonl").write_text(
+        lines(
+            *(
+                {
+                    "update": update,
+                    "split": "train",
+                    "loss_cross_entropy": 3 / update,
+                    "loss_tags": 2 / update,
+                    "seconds": update,
+                    "tokens": 9 * update,
+                    "learning_rate": 1e-3,
+                }
+                for update in range(1, 21)
+            ),
+            *(
+                {
+                    "update": update,
+                    "split": "validation",
+                    "loss_cross_entropy": 3.5 / update,
+                    "seconds": update,
+                    "bleu": 60 + update,
+                }
+                for update in (5, 10, 15, 20)
+            ),
+        )
+    )
+    outputs = [
+        {
+            "source": f"source {row} " + "the cat " * (row % 30),
+            "reference": "die Katze " * 30 + "w" * 200,
+            "prediction": "die Katze " * 30 + "w" * 200 if row % 3 else "der Kater " * 40,
+            "equal": row % 3 > 0,
+            "kinds": [] if row % 3 else [["order", "missing"][row % 2], HARMFUL],
+            "length": row % 30,
+            "counts": [row % 3 > 0, 1],
+            "figures": {"bleu": 100.0 if row % 3 else row / 3},
+            "origin": "o" * 300,
+            "facts": {"speaker": f"s{row}"},
+        }
+        for row in range(90)
+    ]
     outputs[7]["source"] = HARMFUL
     for split in ("test", "compositional"):
         (run / "predictions" / f"{split}.jsonl").write_text(lines(*outputs))
-        (run / "predictions" / f"{split}.details.json").write_text(json.dumps({"length_unit": "words", "panels": [
-            {"kind": "dots", "title": f"A chart of {split}", "question": HARMFUL, "x": "x", "y": "y ↑", "note": "",
-             "series": [{"name": HARMFUL, "role": "", "points": [["a", 1, 0, 2, 3], [HARMFUL, 2, 1, 3, 4]]}]}]}))
+        (run / "predictions" / f"{split}.details.json").write_text(
+            json.dumps(
+                {
+                    "length_unit": "words",
+                    "panels": [
+                        {
+                            "kind": "dots",
+                            "title": f"A chart of {split}",
+                            "question": HARMFUL,
+                            "x": "x",
+                            "y": "y ↑",
+                            "note": "",
+                            "series": [
+                                {"name": HARMFUL, "role": "", "points": [["a", 1, 0, 2, 3], [HARMFUL, 2, 1, 3, 4]]}
+                            ],
+                        }
+                    ],
+                }
+            )
+        )
     (run / "config.yaml").write_text("task: translation  # " + "long " * 80)
     (run / "provenance.json").write_text(json.dumps({"command": ["python"] * 60, "commit": "c" * 40, "seed": 1}))
     return write_report(run)

@@ -9,8 +9,11 @@ from PIL import Image
 
 from seq2seq_suite.report.page import render
 
-CELLS = [["metric", "test", "a | b"], ["F1, % ↑", "43.91 (42.73 to 45.07)", "–"],
-         ['say "it" & 5_$ #{~^}\\', "−1.50", "p < 0.1"]]
+CELLS = [
+    ["metric", "test", "a | b"],
+    ["F1, % ↑", "43.91 (42.73 to 45.07)", "–"],
+    ['say "it" & 5_$ #{~^}\\', "−1.50", "p < 0.1"],
+]
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +26,13 @@ def path(tmp_path_factory):
 @pytest.fixture
 def page(opened, path):
     found = opened(path, theme="dark")
-    found.evaluate("""(rows) => { charts.panel(document.querySelector("main"), {kind: "table", title: "Some table",
+    found.evaluate(
+        """(rows) => { charts.panel(document.querySelector("main"), {kind: "table", title: "Some table",
         columns: rows[0], cells: rows.slice(1)}); charts.panel(document.querySelector("main"), {kind: "dots",
         title: "Some chart", x: "x", y: "y <&>", series: [{name: "<b>", points: [["a", 1, 0, 2], ["b", 3, 2, 4]]}]}); }
     """,
-                   CELLS)
+        CELLS,
+    )
     return found
 
 
@@ -48,8 +53,10 @@ def test_a_table_as_markdown_has_a_line_for_each_row_and_its_bars_are_no_columns
 def test_a_table_as_latex_has_nothing_that_latex_would_read(page):
     lines = text(page, "latex").splitlines()
     assert lines[0] == "\\begin{tabular}{lrr}" and lines[-1] == "\\end{tabular}"
-    assert lines[5].strip() == ("say \"it\" \\& 5\\_\\$ \\#\\{\\textasciitilde{}\\textasciicircum{}\\}"
-                                "\\textbackslash{} & $-$1.50 & p $<$ 0.1 \\\\")
+    assert lines[5].strip() == (
+        'say "it" \\& 5\\_\\$ \\#\\{\\textasciitilde{}\\textasciicircum{}\\}'
+        "\\textbackslash{} & $-$1.50 & p $<$ 0.1 \\\\"
+    )
 
 
 def test_a_chart_is_saved_as_a_picture_that_needs_no_style_of_the_page(page):

@@ -25,7 +25,9 @@ def written(tmp_path):
 def test_each_row_says_whether_it_is_equal_and_how_long_its_source_is(written):
     rows = written[0]
     assert [(row["equal"], row["kinds"], row["length"], row["facts"]) for row in rows] == [
-        (True, [], 3.0, {}), (False, ["malformed"], 2.0, {})]
+        (True, [], 3.0, {}),
+        (False, ["malformed"], 2.0, {}),
+    ]
 
 
 def test_the_details_say_how_outputs_are_drawn(written):
@@ -41,8 +43,14 @@ def test_what_a_page_draws_is_kept_for_the_chosen_rows(written):
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_at_most_so_many_rows_are_chosen_with_the_worst_the_longest_and_each_kind(higher_is_better):
-    rows = [{"equal": number % 2 == 0, "kinds": ("rare",) if number == 701 else ("order",) if number % 2 else (),
-             "length": number % 77} for number in range(1000)]
+    rows = [
+        {
+            "equal": number % 2 == 0,
+            "kinds": ("rare",) if number == 701 else ("order",) if number % 2 else (),
+            "length": number % 77,
+        }
+        for number in range(1000)
+    ]
     chosen = rows_to_show(rows, [float(number) for number in range(1000)], higher_is_better=higher_is_better)
     assert len(chosen) == len(set(chosen)) == MOST_SHOWN and chosen[0] == (1 if higher_is_better else 999)
     assert (1 if higher_is_better else 999) in chosen and 701 in chosen
@@ -71,9 +79,14 @@ def test_a_wrong_tag_is_named_with_the_right_one():
 
 
 def test_trees_are_equal_where_evalb_sees_the_same_brackets():
-    trees = [next(read_trees(text))[1] for text in (
-        "(TOP (S (NP (NN it)) (VP (VBZ is)) (. .)))", "(S (NP (NN it)) (VP (VBZ is) (. .)))",
-        "(S (ADJP (NN it)) (VP (VBZ is)) (. .))")]
+    trees = [
+        next(read_trees(text))[1]
+        for text in (
+            "(TOP (S (NP (NN it)) (VP (VBZ is)) (. .)))",
+            "(S (NP (NN it)) (VP (VBZ is) (. .)))",
+            "(S (ADJP (NN it)) (VP (VBZ is)) (. .))",
+        )
+    ]
     assert judged("parsing", trees[1], trees[0]).equal
     assert judged("parsing", trees[2], trees[0]).kinds == ("label",)
     assert judged("parsing", None, trees[0]).kinds == ("malformed",)

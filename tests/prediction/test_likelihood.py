@@ -36,10 +36,12 @@ def test_it_is_the_mean_over_symbols_of_loops_over_sentences(make_model, make_pa
             hidden, _ = model.decode(model.embed(previous, memory), causal(len(target)), memory)
             total += float(functional.cross_entropy(model.logits(hidden, memory)[0], target, reduction="sum"))
     expected, kinds = total / int(batch.target_mask.sum()), auxiliaries_of(task.shape())
-    for strategy, search in ((strategy_of(Assisted, label_smoothing=0.1, auxiliaries=kinds), {}),
-                             (strategy_of(Blocks, auxiliaries=kinds), {"order": "verified"}),
-                             (strategy_of(Blocks, block=1, auxiliaries=kinds), {}),
-                             (strategy_of(Blocks, block=4, auxiliaries=kinds), {"block": 1})):
+    for strategy, search in (
+        (strategy_of(Assisted, label_smoothing=0.1, auxiliaries=kinds), {}),
+        (strategy_of(Blocks, auxiliaries=kinds), {"order": "verified"}),
+        (strategy_of(Blocks, block=1, auxiliaries=kinds), {}),
+        (strategy_of(Blocks, block=4, auxiliaries=kinds), {"block": 1}),
+    ):
         found = likelihood(predictor(model, strategy, task, **search), items)
         assert found == {"nats_per_symbol": pytest.approx(expected, rel=1e-5)}
 

@@ -5,8 +5,18 @@ from seq2seq_suite.report.sentences import _kind
 
 
 def test_rows_of_an_old_run_are_equal_where_their_texts_are():
-    outputs = Outputs("test", [{"reference": "a", "prediction": "a"}, {"reference": "a", "prediction": "b"},
-                               {"reference": "a", "prediction": "b", "equal": True}], {}, {}, "f1", True)
+    outputs = Outputs(
+        "test",
+        [
+            {"reference": "a", "prediction": "a"},
+            {"reference": "a", "prediction": "b"},
+            {"reference": "a", "prediction": "b", "equal": True},
+        ],
+        {},
+        {},
+        "f1",
+        True,
+    )
     assert outputs.equal == [True, False, True]
 
 

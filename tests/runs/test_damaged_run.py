@@ -28,7 +28,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "list": lambda path: path.write_text('[{"update": 1}]'),
     "object": lambda path: path.write_text("{}"),
     "other object": lambda path: path.write_text(
-        '{"splits": 3, "earlier": 3, "data": [], "labels": {"NP": [1, "a", []]}, "progress": 3, "files": []}'),
+        '{"splits": 3, "earlier": 3, "data": [], "labels": {"NP": [1, "a", []]}, "progress": 3, "files": []}'
+    ),
     "not UTF-8": lambda path: path.write_bytes(path.read_bytes() + b"\xe9\xff"),
     "binary": lambda path: path.write_bytes(bytes(range(256))),
     "deep": lambda path: path.write_text("[" * 100_000),
@@ -41,8 +42,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    return small_config(write_trees(tmp_path_factory.mktemp("data")), max_updates=4, validate_every=2, save_every=2,
-                        log_every=1)
+    return small_config(
+        write_trees(tmp_path_factory.mktemp("data")), max_updates=4, validate_every=2, save_every=2, log_every=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +84,14 @@ def test_a_damaged_file_of_a_run_is_named_where_runs_stand_side_by_side(run, how
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_the_page_of_a_run_does_without_what_is_damaged(run, how):
-    for name in ("summary.json", "provenance.json", "metrics.jsonl", "predictions/test.jsonl",
-                 "predictions/test.details.json", "config.yaml"):
+    for name in (
+        "summary.json",
+        "provenance.json",
+        "metrics.jsonl",
+        "predictions/test.jsonl",
+        "predictions/test.details.json",
+        "config.yaml",
+    ):
         DAMAGES[how](run / name)
         assert "</html>" in write_report(run).read_text(encoding="utf-8")
 
@@ -130,8 +138,9 @@ def test_a_checkpoint_whose_state_is_damaged_is_not_used(run, how):
 def test_a_sweep_goes_on_with_a_run_whose_summary_is_damaged(run, tmp_path, monkeypatch):
     shutil.copy(run / "config.yaml", tmp_path / "c.yaml")
     commands = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command) or
-                        subprocess.CompletedProcess(command, 0))
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess(command, 0)
+    )
     for count, text in enumerate([(run / "summary.json").read_text(), "", "{}"]):
         (run / "summary.json").write_text(text)
         sweep.run_all({run: (tmp_path / "c.yaml", [])}, jobs=1)
@@ -182,7 +191,12 @@ def test_names_that_no_file_can_have_are_the_users_mistake(whole, tmp_path, caps
     yaml = str(whole / "config.yaml")
     long, deep = str(tmp_path / ("a" * 300)), str(tmp_path / "/".join(["a" * 200] * 22))
     for path in (long, deep):
-        for command in (["run", yaml, "--output", path], ["run", yaml, "--output", path, "--resume"],
-                        ["predict", path, "the cat"], ["evaluate", path], ["compare", path]):
+        for command in (
+            ["run", yaml, "--output", path],
+            ["run", yaml, "--output", path, "--resume"],
+            ["predict", path, "the cat"],
+            ["evaluate", path],
+            ["compare", path],
+        ):
             assert cli.main(command) == 2, command
             assert "too long" in capsys.readouterr().err

@@ -117,9 +117,11 @@ def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch)
 
 def test_a_mistake_that_all_make_is_reported_once(tmp_path):
     (tmp_path / "a.yaml").write_text("task: parsing\nsed: 3\n")
-    for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"),
-                              (["run"], "Missing argument 'YAML'"),
-                              (["evaluate", "runs/a"], "torchrun with `run` alone")):
+    for arguments, answer in (
+        (["run", str(tmp_path / "a.yaml")], "did you mean seed?"),
+        (["run"], "Missing argument 'YAML'"),
+        (["evaluate", "runs/a"], "torchrun with `run` alone"),
+    ):
         ends = launch(partial(cli.main, arguments), tmp_path)
         assert [code for code, _, _ in ends] == [2, 2]
         assert "".join(errors for _, _, errors in ends).count(answer) == 1
@@ -128,8 +130,9 @@ def test_a_mistake_that_all_make_is_reported_once(tmp_path):
 @pytest.mark.slow
 def test_two_machines_run_the_command_of_the_page_like_one_process_and_one_goes_on(folder, tmp_path):
     """Two of torchrun's agents on one machine, each with a process of its own."""
-    config, longer = (without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4))
-                      for updates in (8, 12))
+    config, longer = (
+        without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4)) for updates in (8, 12)
+    )
     (tmp_path / "small.yaml").write_text(config_file.dump(config))
     page = ROOT / "seq2seq_suite/training/README.md"
     line = next(line for line in page.read_text().splitlines() if "--nnodes=2" in line)
@@ -137,8 +140,16 @@ def test_two_machines_run_the_command_of_the_page_like_one_process_and_one_goes_
     line = re.sub(r"--nproc_per_node=\d+", "--nproc_per_node=1", re.sub(r":\d+", f":{free_port()}", line))
     words = [str(tmp_path / "small.yaml") if word.endswith(".yaml") else word for word in shlex.split(line)]
     words += ["--output", str(tmp_path / "two")]
-    agents = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)}) for _ in range(2)]
+    agents = [
+        subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        for _ in range(2)
+    ]
     said = [agent.communicate(timeout=120) for agent in agents]
     assert [agent.returncode for agent in agents] == [0, 0], said
     assert sorted("training ends at update 8" in output for output, _ in said) == [False, True]

@@ -103,7 +103,9 @@ def test_a_run_is_deleted_only_when_another_begins_in_its_place(tmp_path, killed
     else:
         start()
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name != "log.txt") == [
-        "config.yaml", "vocabulary"]
+        "config.yaml",
+        "vocabulary",
+    ]
     assert (tmp_path / "config.yaml").read_text() == (tmp_path / "vocabulary" / "words.txt").read_text() == "old"
 
 
@@ -217,11 +219,16 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
     with taken(tmp_path / "run") as run:
         run.write_config("x")
     writer = f"{os.getpid()}-{threading.get_ident():x}"
-    writes = {"metrics.jsonl": lambda: run.append_metrics({"update": 1}), "log.txt": lambda: run.log("a line"),
-              f".summary.json.{writer}.partial": lambda: run.write_summary({})}
+    writes = {
+        "metrics.jsonl": lambda: run.append_metrics({"update": 1}),
+        "log.txt": lambda: run.log("a line"),
+        f".summary.json.{writer}.partial": lambda: run.write_summary({}),
+    }
     for name, write in writes.items():
-        with pytest.raises(RunError, match=r"run/\w+\.\w+: No space left on device; .* --resume") as caught, \
-                taken(run.path, resume=True):
+        with (
+            pytest.raises(RunError, match=r"run/\w+\.\w+: No space left on device; .* --resume") as caught,
+            taken(run.path, resume=True),
+        ):
             (run.path / name).symlink_to("/dev/full")
             write()
         assert name.removeprefix(".").removesuffix(f".{writer}.partial") in str(caught.value)
@@ -230,11 +237,20 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
 
 def test_metrics_are_strict_json_without_nan(tmp_path):
     run = RunDirectory(tmp_path)
-    run.append_metrics({"update": 1, "loss": float("nan"), "inner": [float("inf"), 1.5], "f1": numpy.float32(0.5),
-                        "count": numpy.int64(3)})
+    run.append_metrics(
+        {
+            "update": 1,
+            "loss": float("nan"),
+            "inner": [float("inf"), 1.5],
+            "f1": numpy.float32(0.5),
+            "count": numpy.int64(3),
+        }
+    )
     run.append_metrics({"update": 2, "word": "größer"})
-    assert rows(run) == [{"update": 1, "loss": None, "inner": [None, 1.5], "f1": 0.5, "count": 3},
-                         {"update": 2, "word": "größer"}]
+    assert rows(run) == [
+        {"update": 1, "loss": None, "inner": [None, 1.5], "f1": 0.5, "count": 3},
+        {"update": 2, "word": "größer"},
+    ]
     assert "größer" in run.metrics.read_text(encoding="utf-8") and "NaN" not in run.metrics.read_text()
 
 

@@ -16,8 +16,11 @@ def test_requirements_are_followed_without_extras_that_are_not_asked_for():
 
 def test_a_copyleft_or_nameless_licence_is_a_problem():
     assert problem("x", "GNU General Public License v3 (GPLv3)", optional=True).startswith("copyleft")
-    assert problem("x", "AGPL-3.0", optional=True) and problem("x", "", optional=True) and problem(
-        "espeakng-loader", "", optional=False)
+    assert (
+        problem("x", "AGPL-3.0", optional=True)
+        and problem("x", "", optional=True)
+        and problem("espeakng-loader", "", optional=False)
+    )
     assert problem("x", licence("numpy"), optional=False) == ""
 
 

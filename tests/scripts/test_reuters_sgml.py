@@ -11,22 +11,38 @@ from scripts.reuters_sgml import check_counts, choose_categories, main, read_arc
 from seq2seq_suite.common.errors import DataError
 
 
-def story(number: int, split: str, topics: list[str], *, title: str = "TITLE", body: str = "Body text. Reuter",
-          marked: str = "YES") -> str:
+def story(
+    number: int,
+    split: str,
+    topics: list[str],
+    *,
+    title: str = "TITLE",
+    body: str = "Body text. Reuter",
+    marked: str = "YES",
+) -> str:
     inside = "".join(f"<D>{topic}</D>" for topic in topics)
-    return (f'<REUTERS TOPICS="{marked}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="{number}">\n'
-            f"<DATE>26-FEB-1987</DATE>\n<TOPICS>{inside}</TOPICS>\n<PLACES><D>usa</D></PLACES>\n<UNKNOWN>&#5;</UNKNOWN>"
-            f"<TEXT>&#2;\n<TITLE>{title}</TITLE>\n<DATELINE> PARIS, Feb 26 - </DATELINE><BODY>{body}\n&#3;</BODY>"
-            "</TEXT>\n</REUTERS>\n")
+    return (
+        f'<REUTERS TOPICS="{marked}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="{number}">\n'
+        f"<DATE>26-FEB-1987</DATE>\n<TOPICS>{inside}</TOPICS>\n<PLACES><D>usa</D></PLACES>\n<UNKNOWN>&#5;</UNKNOWN>"
+        f"<TEXT>&#2;\n<TITLE>{title}</TITLE>\n<DATELINE> PARIS, Feb 26 - </DATELINE><BODY>{body}\n&#3;</BODY>"
+        "</TEXT>\n</REUTERS>\n"
+    )
 
 
 STORIES = (
-    story(1, "TRAIN", ["grain", "corn"]), story(2, "TRAIN", ["grain"]), story(3, "TEST", ["corn", "grain"]),
-    story(4, "TRAIN", ["only-train"]), story(5, "TEST", ["only-test"]), story(6, "TRAIN", []),
-    story(7, "NOT-USED", ["grain"], body="Unused text. Reuter"), story(8, "TRAIN", ["grain"], marked="NO"),
-    story(9, "TRAIN", ["oil", "only-train"]), story(10, "TEST", ["oil"]),
+    story(1, "TRAIN", ["grain", "corn"]),
+    story(2, "TRAIN", ["grain"]),
+    story(3, "TEST", ["corn", "grain"]),
+    story(4, "TRAIN", ["only-train"]),
+    story(5, "TEST", ["only-test"]),
+    story(6, "TRAIN", []),
+    story(7, "NOT-USED", ["grain"], body="Unused text. Reuter"),
+    story(8, "TRAIN", ["grain"], marked="NO"),
+    story(9, "TRAIN", ["oil", "only-train"]),
+    story(10, "TEST", ["oil"]),
     '<REUTERS TOPICS="YES" LEWISSPLIT="TEST" NEWID="11"><TOPICS><D>oil</D></TOPICS>'
-    '<TEXT TYPE="UNPROC">&#2;\n OIL &lt;XYZ>  UP 5 &amp; more\n Reuter\n&#3;</TEXT></REUTERS>')
+    '<TEXT TYPE="UNPROC">&#2;\n OIL &lt;XYZ>  UP 5 &amp; more\n Reuter\n&#3;</TEXT></REUTERS>',
+)
 
 
 @pytest.fixture
@@ -44,8 +60,18 @@ def archive(tmp_path):
 def test_modapte_takes_the_marked_stories_of_train_and_test(archive):
     documents = read_archive(archive)
     assert [(one.number, one.split) for one in documents] == [
-        (1, "train"), (2, "train"), (3, "test"), (4, "train"), (5, "test"), (6, "train"), (7, "unused"),
-        (8, "unused"), (9, "train"), (10, "test"), (11, "test")]
+        (1, "train"),
+        (2, "train"),
+        (3, "test"),
+        (4, "train"),
+        (5, "test"),
+        (6, "train"),
+        (7, "unused"),
+        (8, "unused"),
+        (9, "train"),
+        (10, "test"),
+        (11, "test"),
+    ]
 
 
 def test_categories_have_a_document_on_both_sides_and_come_by_frequency(archive):
@@ -57,14 +83,18 @@ def test_rows_hold_kept_categories_in_order_and_nothing_without_one(archive):
     rows = rows_by_split(documents, choose_categories(documents), 1)
     assert len(rows["train"]) == 2 and len(rows["validation"]) == 1
     assert {row["id"] for row in (*rows["train"], *rows["validation"])} == {1, 2, 9}
-    assert [(row["id"], row["labels"]) for row in rows["test"]] == [(3, ["grain", "corn"]), (10, ["oil"]),
-                                                                   (11, ["oil"])]
+    assert [(row["id"], row["labels"]) for row in rows["test"]] == [
+        (3, ["grain", "corn"]),
+        (10, ["oil"]),
+        (11, ["oil"]),
+    ]
     assert rows["unlabelled"] == [{"id": 7, "text": "TITLE . Unused text."}]
 
 
 def test_text_is_title_and_body_without_marks_entities_and_the_closing_reuter():
-    text = next(read_documents(story(1, "TRAIN", ["a"], title="A &lt;B> &amp; C", body="One\ntwo  Reuter said. "
-                                     "REUTER"))).text
+    text = next(
+        read_documents(story(1, "TRAIN", ["a"], title="A &lt;B> &amp; C", body="One\ntwo  Reuter said. REUTER"))
+    ).text
     assert text == "A <B> & C . One two Reuter said."
     assert next(read_documents(STORIES[-1])).text == "OIL <XYZ> UP 5 & more"
 

@@ -52,8 +52,10 @@ class Plain:
             logits = logits.masked_fill(~self.constraint.allowed(state)[0], NEVER)
         found = {symbol: score for symbol, score in enumerate(logits.log_softmax(0).tolist()) if score > NEVER}
         if self.weight:
-            found = {symbol: (1.0 - self.weight) * score + self.weight * self.spelled(prefix, symbol)
-                     for symbol, score in found.items()}
+            found = {
+                symbol: (1.0 - self.weight) * score + self.weight * self.spelled(prefix, symbol)
+                for symbol, score in found.items()
+            }
         return {END: found.get(END, -1e30)} if len(prefix) == limit - 1 else found
 
     def greedy(self, limit: int, alpha: float = 0.0) -> tuple[tuple[int, ...], float]:
@@ -68,11 +70,16 @@ class Plain:
         """All steps, without stopping early."""
         going, finished = [((), 0.0)], []
         for step in range(1, limit + 1):
-            candidates = [((*prefix, symbol), total + score) for prefix, total in going
-                          for symbol, score in self.following(prefix, limit).items() if score > NEVER]
+            candidates = [
+                ((*prefix, symbol), total + score)
+                for prefix, total in going
+                for symbol, score in self.following(prefix, limit).items()
+                if score > NEVER
+            ]
             best = sorted(candidates, key=lambda one: -one[1])[: 2 * beams]
-            finished += [(prefix[:-1], total / ((5 + step) / 6) ** alpha) for prefix, total in best
-                         if prefix[-1] == END]
+            finished += [
+                (prefix[:-1], total / ((5 + step) / 6) ** alpha) for prefix, total in best if prefix[-1] == END
+            ]
             going = [one for one in best if one[0][-1] != END][:beams]
         return sorted(finished, key=lambda one: -one[1])[:beams]
 
@@ -134,15 +141,18 @@ def generate(request):
     searching = with_ctc(kernel=request.param)
 
     def search(model, batch: Batch, limit: list[int], constraint=None, **options):
-        return searching.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
-                                  constraint=constraint)
+        return searching.generate(
+            model, batch, options=SearchOptions(**options), limit=torch.tensor(limit), constraint=constraint
+        )
+
     return search
 
 
 def assert_found(found, expected, limit):
     """Outputs and scores of a row, best first."""
-    assert [(one.symbols, one.complete) for one in found] == [(symbols, len(symbols) < limit - 1)
-                                                              for symbols, _ in expected]
+    assert [(one.symbols, one.complete) for one in found] == [
+        (symbols, len(symbols) < limit - 1) for symbols, _ in expected
+    ]
     assert [one.score for one in found] == pytest.approx([score for _, score in expected], rel=1e-3, abs=1e-4)
 
 
@@ -168,8 +178,9 @@ def test_search_over_a_random_table_is_its_plain_loops(generate, make_batch, see
     table = 3.0 * torch.randn(8, 8)
     plain = PlainChain(table)
     for beam_size, num_hypotheses in ((1, 1), (2, 1), (3, 2), (4, 4)):
-        found = generate(Chain(table), batch, limits, beam_size=beam_size, num_hypotheses=num_hypotheses,
-                         length_penalty=alpha)
+        found = generate(
+            Chain(table), batch, limits, beam_size=beam_size, num_hypotheses=num_hypotheses, length_penalty=alpha
+        )
         for row, limit in enumerate(limits):
             expected = [plain.greedy(limit, alpha)] if beam_size == 1 else plain.beam(limit, beam_size, alpha)
             assert_found(found[row], expected[:num_hypotheses], limit)
@@ -180,7 +191,7 @@ def test_a_longer_output_overtakes_where_the_length_penalty_lets_it(generate, ma
     table[BEGIN, END], table[BEGIN, 4] = math.log(0.6), math.log(0.4)
     table[4, 4], table[4, END] = math.log(0.99), math.log(0.01)
     for alpha, longest in ((0.0, 0), (2.0, 39)):
-        (best,), = generate(Chain(table), make_batch([3], [2]), [40], beam_size=2, length_penalty=alpha)
+        ((best,),) = generate(Chain(table), make_batch([3], [2]), [40], beam_size=2, length_penalty=alpha)
         assert len(best.symbols) == longest
 
 

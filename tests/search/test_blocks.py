@@ -45,15 +45,30 @@ def verified(model, strategy, batch: Batch, limits: list[int], *, constraint=Non
 
 
 @pytest.mark.parametrize("kernel", kernels.KINDS)
-@pytest.mark.parametrize("backbone", [{}, {"norm_placement": "post"}, {"positions": "learned"}, {"encoder": "none"},
-                                      {"attention_score": "additive"}, {"experts": 3}], ids=str)
+@pytest.mark.parametrize(
+    "backbone",
+    [
+        {},
+        {"norm_placement": "post"},
+        {"positions": "learned"},
+        {"encoder": "none"},
+        {"attention_score": "additive"},
+        {"experts": 3},
+    ],
+    ids=str,
+)
 def test_verified_outputs_are_those_of_greedy_search(make_model, make_batch, backbone, kernel):
     saved = 0
     for seed in range(6):
         model = make_model(SMALL, noise=0.6, seed=seed, kernel=kernel, **backbone)
         batch = make_batch([5, 3, 4, 6], [2] * 4, seed=seed, target_symbols=6)
-        saved += verified(model, strategy_of(Blocks, kernel=kernel), batch, [9, 16, 12, 1],
-                          expect=strategy_of(Autoregressive, kernel=kernel))
+        saved += verified(
+            model,
+            strategy_of(Blocks, kernel=kernel),
+            batch,
+            [9, 16, 12, 1],
+            expect=strategy_of(Autoregressive, kernel=kernel),
+        )
     assert saved > 20
 
 
@@ -77,11 +92,16 @@ def test_processors_of_the_users_own_restrain_blocks(make_model, make_batch, mon
         found = []
         for given in ({"block": 1}, {"order": "verified"}, {"order": "left"}, {"order": "any"}):
             options = SearchOptions(**given).changed(processors=("own.py:never_twice",))
-            found.append(strategy_of(Blocks, block=4).generate(model, batch, options=options,
-                                                               limit=torch.tensor([9, 12, 7])))
+            found.append(
+                strategy_of(Blocks, block=4).generate(model, batch, options=options, limit=torch.tensor([9, 12, 7]))
+            )
         assert_same(found[1], found[0])
-        assert all(one != other for hypotheses in found for (best,) in hypotheses
-                   for one, other in zip(best.symbols, best.symbols[1:], strict=False))
+        assert all(
+            one != other
+            for hypotheses in found
+            for (best,) in hypotheses
+            for one, other in zip(best.symbols, best.symbols[1:], strict=False)
+        )
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
@@ -92,8 +112,9 @@ def test_verified_is_greedy_for_guided_trees(make_model, make_parsing, linearisa
     limits, saved = [3 * len(example.source) + 4 for example in examples], 0
     for seed in range(3):
         strategy = strategy_of(Blocks, target=shape.target, auxiliaries=auxiliaries_of(shape))
-        saved += verified(make_model(shape, seed=seed, noise=0.5), strategy, batch, limits,
-                          constraint=task.constraint())
+        saved += verified(
+            make_model(shape, seed=seed, noise=0.5), strategy, batch, limits, constraint=task.constraint()
+        )
     assert saved > 0
 
 
@@ -132,8 +153,9 @@ def test_verified_is_greedy_for_tags(make_model):
     task, _, batch = tagged()
     for seed in range(3):
         model = make_model(task.shape(), seed=seed, noise=0.5)
-        saved = verified(model, strategy_of(Blocks, target=task.shape().target), batch, [9, 9, 9],
-                         constraint=task.constraint())
+        saved = verified(
+            model, strategy_of(Blocks, target=task.shape().target), batch, [9, 9, 9], constraint=task.constraint()
+        )
     assert saved > 0
 
 
@@ -148,8 +170,9 @@ def test_texts_are_continued_behind_what_is_given(make_model, make_batch, order)
     if order == "verified":
         assert_same(found, greedy)
     for row in range(3):
-        one = strategy.generate(model, alone(batch, row), options=SearchOptions(order=order),
-                                limit=limit[row : row + 1])
+        one = strategy.generate(
+            model, alone(batch, row), options=SearchOptions(order=order), limit=limit[row : row + 1]
+        )
         assert_same(one, found[row : row + 1])
 
 
@@ -209,8 +232,11 @@ def test_a_search_is_its_plain_loop(make_model, make_batch, order, threshold, ke
         batch, limits = make_batch([5, 3, 4], [2] * 3, seed=seed, target_symbols=6), [11, 8, 2]
         for size in (2, 5):
             found = strategy_of(Blocks, kernel=kernel).generate(
-                model, batch, limit=torch.tensor(limits),
-                options=SearchOptions(block=size, order=order, threshold=threshold))
+                model,
+                batch,
+                limit=torch.tensor(limits),
+                options=SearchOptions(block=size, order=order, threshold=threshold),
+            )
             for row, most in enumerate(limits):
                 symbols, passes = plainly(model, alone(batch, row), size, most, order, threshold)
                 assert found[row][0].symbols == tuple(symbols[:-1]), (seed, size, row)
@@ -222,7 +248,8 @@ def test_a_threshold_of_zero_writes_a_block_in_a_pass(make_model, make_batch):
     model, batch = make_model(noise=0.5), make_batch([5, 3], [2, 2])
     for order in ("left", "any"):
         for (best,) in strategy_of(Blocks, block=4).generate(
-                model, batch, options=SearchOptions(order=order, threshold=0.0), limit=torch.tensor([14, 9])):
+            model, batch, options=SearchOptions(order=order, threshold=0.0), limit=torch.tensor([14, 9])
+        ):
             assert list(best.details["passes"]) == [1 + place // 4 for place in range(len(best.symbols) + 1)]
 
 
@@ -252,11 +279,13 @@ def test_a_sentence_alone_is_written_as_in_a_padded_batch(make_model, make_parsi
     limits = [3 * len(example.source) + 4 for example in examples]
     model, strategy = make_model(shape, noise=0.5), strategy_of(Blocks, target=shape.target)
     options = SearchOptions(block=4, order=order, **({} if order == "verified" else {"threshold": 0.4}))
-    found = strategy.generate(model, collate(items, "parsing"), options=options, limit=torch.tensor(limits),
-                              constraint=task.constraint())
+    found = strategy.generate(
+        model, collate(items, "parsing"), options=options, limit=torch.tensor(limits), constraint=task.constraint()
+    )
     for item, together, most in zip(items, found, limits, strict=True):
-        one = strategy.generate(model, collate([item], "parsing"), options=options, limit=torch.tensor([most]),
-                                constraint=task.constraint())
+        one = strategy.generate(
+            model, collate([item], "parsing"), options=options, limit=torch.tensor([most]), constraint=task.constraint()
+        )
         assert_same(one, [together])
         assert one[0][0].details["passes"] == together[0].details["passes"]
 
@@ -269,8 +298,9 @@ def test_what_restrains_greedy_search_restrains_blocks(make_model, make_batch, o
         if "begin" in options:
             batch = replace(batch, auxiliary={"begin": torch.tensor(options["begin"])})
         others = {name: value for name, value in options.items() if name != "begin"}
-        found = strategy_of(Blocks).generate(model, batch, limit=torch.tensor([9, 12, 7]),
-                                             options=SearchOptions(order=order, threshold=0.3, **others))
+        found = strategy_of(Blocks).generate(
+            model, batch, limit=torch.tensor([9, 12, 7]), options=SearchOptions(order=order, threshold=0.3, **others)
+        )
         for row, (best,) in enumerate(found):
             if "min_length" in options:
                 assert len(best.symbols) >= 4
@@ -283,6 +313,7 @@ def test_what_restrains_greedy_search_restrains_blocks(make_model, make_batch, o
 
 
 def test_begin_is_no_symbol_of_an_output(make_model, make_batch):
-    found = strategy_of(Blocks).generate(make_model(noise=1.0), make_batch([5, 3], [2, 2]), options=SearchOptions(),
-                                         limit=torch.tensor([30, 30]))
+    found = strategy_of(Blocks).generate(
+        make_model(noise=1.0), make_batch([5, 3], [2, 2]), options=SearchOptions(), limit=torch.tensor([30, 30])
+    )
     assert not {symbol for (best,) in found for symbol in best.symbols} & {*EXCLUDED, BEGIN, END}

@@ -72,9 +72,10 @@ def test_a_wide_beam_adds_what_the_language_says_of_each_symbol_and_of_the_end(s
         return 0.1 * len(output) - 0.3 * symbol - 0.2 * (output[-1:] == (symbol,))
 
     for item, places in enumerate((5, 3)):
-        expected = {output: math.log(p) + sum(language(output[:place], symbol) for place, symbol in
-                                              enumerate((*output, END)))
-                    for output, p in outputs(scores[item, :places]).items()}
+        expected = {
+            output: math.log(p) + sum(language(output[:place], symbol) for place, symbol in enumerate((*output, END)))
+            for output, p in outputs(scores[item, :places]).items()
+        }
         found = ctc_beam(scores[item, :places], 200, language)
         assert dict(found) == pytest.approx(expected, abs=1e-9)
         assert found[0][0] == max(expected, key=expected.get)
@@ -112,8 +113,11 @@ def test_the_loss_is_that_of_all_paths_and_of_nothing_else():
     for item, length in ((0, 5), (1, 3)):
         wanted = tuple(transcript[item][transcript[item] != BLANK].tolist())
         probabilities = head(states)[item, :length].double()
-        total = sum(math.exp(sum(float(probabilities[place, symbol]) for place, symbol in enumerate(path)))
-                    for path in itertools.product(range(SYMBOLS), repeat=length) if collapse(path) == wanted)
+        total = sum(
+            math.exp(sum(float(probabilities[place, symbol]) for place, symbol in enumerate(path)))
+            for path in itertools.product(range(SYMBOLS), repeat=length)
+            if collapse(path) == wanted
+        )
         expected -= math.log(total)
     assert float(head.loss(states, transcript)) == pytest.approx(expected, rel=1e-5)
     assert positions_needed(transcript).tolist() == [4, 1, 3]

@@ -17,8 +17,9 @@ SHAPE = Shape(TokenShape(11), TargetShape(9))
 
 
 def generate(model, batch, **options):
-    return strategy_of(Autoregressive).generate(model, batch, options=SearchOptions().changed(**options),
-                                                limit=torch.full((batch.source.size(0),), 9))
+    return strategy_of(Autoregressive).generate(
+        model, batch, options=SearchOptions().changed(**options), limit=torch.full((batch.source.size(0),), 9)
+    )
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ def generate(model, batch: Batch, *, begin=None, kernel="fast", limit=12, **opti
     if begin is not None:
         batch = replace(batch, auxiliary={"begin": torch.tensor(begin)})
     strategy = strategy_of(Autoregressive, kernel=kernel)
-    return strategy.generate(model, batch, options=SearchOptions().changed(**options),
-                             limit=torch.full((batch.source.size(0),), limit))
+    return strategy.generate(
+        model, batch, options=SearchOptions().changed(**options), limit=torch.full((batch.source.size(0),), limit)
+    )
 
 
 def ngrams(symbols, size):
@@ -50,8 +51,9 @@ def test_no_output_is_shorter_than_the_least_length(case, beam_size, least):
 def test_no_n_gram_comes_twice(case, beam_size, size):
     free = generate(*case, beam_size=beam_size, min_length=9, limit=10)
     assert any(len(set(found)) < len(found) for one, *_ in free for found in [ngrams(one.symbols, size)])
-    for one, *_ in generate(*case, beam_size=beam_size, min_length=0 if size == 1 else 9, limit=10,
-                            no_repeat_ngram=size):
+    for one, *_ in generate(
+        *case, beam_size=beam_size, min_length=0 if size == 1 else 9, limit=10, no_repeat_ngram=size
+    ):
         found = ngrams(one.symbols, size)
         assert len(set(found)) == len(found)
 
@@ -99,15 +101,22 @@ def test_a_beginning_may_break_what_comes_after_it_may_not(case):
         assert len(set(one.symbols[4:])) == len(one.symbols[4:])
 
 
-@pytest.mark.parametrize("options", [
-    {"min_length": 5}, {"no_repeat_ngram": 2, "min_length": 8}, {"repetition_penalty": 1.7},
-    {"begin": [[7, 8, 7], [5, 0, 0], [0, 0, 0]], "no_repeat_ngram": 2}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_length": 5},
+        {"no_repeat_ngram": 2, "min_length": 8},
+        {"repetition_penalty": 1.7},
+        {"begin": [[7, 8, 7], [5, 0, 0], [0, 0, 0]], "no_repeat_ngram": 2},
+    ],
+)
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_fast_search_finds_what_the_loops_find(case, options, beam_size):
     fast, plain = (generate(*case, kernel=kernel, beam_size=beam_size, **options) for kernel in ("fast", "plain"))
     assert [[one.symbols for one in found] for found in fast] == [[one.symbols for one in found] for found in plain]
     assert [one.score for found in fast for one in found] == pytest.approx(
-        [one.score for found in plain for one in found], rel=1e-4)
+        [one.score for found in plain for one in found], rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -116,7 +125,7 @@ def test_neighbours_in_a_batch_change_nothing(case, beam_size):
     options = {"beam_size": beam_size, "min_length": 4, "no_repeat_ngram": 2, "repetition_penalty": 1.3}
     together = generate(model, batch, **options)
     for row, found in enumerate(together):
-        alone, = generate(model, batch.select([row]), **options)
+        (alone,) = generate(model, batch.select([row]), **options)
         assert [one.symbols for one in alone] == [one.symbols for one in found]
 
 

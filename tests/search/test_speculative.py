@@ -15,8 +15,13 @@ from seq2seq_suite.search.ensemble import Ensemble
 from seq2seq_suite.search.speculative import with_drafts
 from seq2seq_suite.strategies.assisted import Assisted
 
-KINDS = {"pre": {}, "post": {"norm_placement": "post"}, "rotary": {"positions": "rotary"},
-         "repeated": {"decoder_steps": 2}, "decoder alone": {"encoder": "none"}}
+KINDS = {
+    "pre": {},
+    "post": {"norm_placement": "post"},
+    "rotary": {"positions": "rotary"},
+    "repeated": {"decoder_steps": 2},
+    "decoder alone": {"encoder": "none"},
+}
 TEXT = ({}, {"min_length": 4}, {"no_repeat_ngram": 2}, {"repetition_penalty": 3.0}, {"begin": [[5, 4], [6, 0], [0, 0]]})
 
 
@@ -38,13 +43,18 @@ def same(model, strategy, batch, limits, size, *, constraint=None, **options):
     expected = strategy.generate(model, batch, **asked)
     right, draw = [list(row[0].symbols) for row in expected], random.Random(1)
     passes = {}
-    for name, drafts in (("right", right), ("none", [None] * len(right)), ("long", [row * 3 for row in right]),
-                         ("spoiled", [spoiled(row, draw, size) for row in right]),
-                         ("END", [[END, 5, END]] * len(right)),
-                         ("absurd", [[draw.randrange(4, size) for _ in range(30)] for _ in right])):
+    for name, drafts in (
+        ("right", right),
+        ("none", [None] * len(right)),
+        ("long", [row * 3 for row in right]),
+        ("spoiled", [spoiled(row, draw, size) for row in right]),
+        ("END", [[END, 5, END]] * len(right)),
+        ("absurd", [[draw.randrange(4, size) for _ in range(30)] for _ in right]),
+    ):
         calls, decode = [], model.decode
         model.decode = lambda *given, _calls=calls, _decode=decode, **named: (
-            _calls.append(1) or _decode(*given, **named))
+            _calls.append(1) or _decode(*given, **named)
+        )
         found = strategy.generate(model, with_drafts(batch, hypotheses(drafts)), **asked)
         del model.decode
         assert [row[0].symbols for row in found] == [row[0].symbols for row in expected], name
@@ -83,8 +93,14 @@ def test_drafts_leave_guided_trees_as_they_are(make_model, make_parsing, lineari
     limits = [3 * len(example.source) + 4 for example in examples]
     for seed in range(2):
         strategy = strategy_of(Assisted, target=shape.target, auxiliaries=auxiliaries_of(shape))
-        same(make_model(shape, seed=seed, noise=0.5), strategy, batch, limits, shape.target.symbols,
-             constraint=task.constraint())
+        same(
+            make_model(shape, seed=seed, noise=0.5),
+            strategy,
+            batch,
+            limits,
+            shape.target.symbols,
+            constraint=task.constraint(),
+        )
 
 
 def test_drafts_leave_the_output_of_several_models_as_it_is(make_model, make_batch):
@@ -96,6 +112,8 @@ def test_the_encoders_own_ctc_head_drafts(make_model, make_batch):
     strategy = with_ctc()
     for seed in range(5):
         model, batch = make_model(SHAPE, noise=0.5, seed=seed), make_batch([5, 3, 4], [2, 2, 2], seed=seed)
-        plain, drafted = (strategy.generate(model, batch, options=SearchOptions(drafter=drafter),
-                                            limit=torch.tensor([9, 12, 7])) for drafter in ("", "ctc"))
+        plain, drafted = (
+            strategy.generate(model, batch, options=SearchOptions(drafter=drafter), limit=torch.tensor([9, 12, 7]))
+            for drafter in ("", "ctc")
+        )
         assert [row[0].symbols for row in plain] == [row[0].symbols for row in drafted]

@@ -17,10 +17,12 @@ from seq2seq_suite.strategies.autoregressive import Autoregressive
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
 
 
-def generate(model, batch: Batch, limit: list[int], constraint=None, auxiliaries=None, **options
-             ) -> list[list[Hypothesis]]:
+def generate(
+    model, batch: Batch, limit: list[int], constraint=None, auxiliaries=None, **options
+) -> list[list[Hypothesis]]:
     return strategy_of(Autoregressive, auxiliaries=auxiliaries).generate(
-        model, batch, options=SearchOptions().changed(**options), limit=torch.tensor(limit), constraint=constraint)
+        model, batch, options=SearchOptions().changed(**options), limit=torch.tensor(limit), constraint=constraint
+    )
 
 
 def log_probability(model, batch: Batch, row: int, symbols: tuple[int, ...], *, steps: int = 99) -> float:
@@ -73,8 +75,9 @@ def test_a_wide_beam_finds_the_best_of_all_outputs_in_their_order(make_model, ma
     found = generate(model, batch, limits, beam_size=40, num_hypotheses=40, length_penalty=length_penalty)
     for row, limit in enumerate(limits):
         every = [symbols for length in range(limit) for symbols in itertools.product((4, 5, 6), repeat=length)]
-        scores = {symbols: score_of(log_probability(model, batch, row, symbols), symbols, length_penalty)
-                  for symbols in every}
+        scores = {
+            symbols: score_of(log_probability(model, batch, row, symbols), symbols, length_penalty) for symbols in every
+        }
         ranked = sorted(every, key=lambda symbols: -scores[symbols])
         assert [hypothesis.symbols for hypothesis in found[row]] == ranked
         for hypothesis in found[row]:
@@ -90,7 +93,8 @@ def test_asking_for_fewer_hypotheses_gives_the_first_of_more(make_model, make_ba
         every = generate(model, batch, [14] * 4, beam_size=4, num_hypotheses=4)
         fewer = generate(model, batch, [14] * 4, beam_size=4, num_hypotheses=num_hypotheses)
         assert [[h.symbols for h in row] for row in fewer] == [
-            [h.symbols for h in row][:num_hypotheses] for row in every]
+            [h.symbols for h in row][:num_hypotheses] for row in every
+        ]
 
 
 def test_hypotheses_are_sorted_and_distinct(make_model, make_batch):
@@ -110,8 +114,9 @@ def test_a_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, make_batc
     together = generate(model, batch, limits, **options)
     for row, limit in enumerate(limits):
         length = int(batch.source_mask[row].sum())
-        alone = replace(batch, source=batch.source[row : row + 1, :length],
-                        source_mask=batch.source_mask[row : row + 1, :length])
+        alone = replace(
+            batch, source=batch.source[row : row + 1, :length], source_mask=batch.source_mask[row : row + 1, :length]
+        )
         (expected,) = generate(model, alone, [limit], **options)
         assert [(h.symbols, h.complete) for h in together[row]] == [(h.symbols, h.complete) for h in expected]
         assert [h.score for h in together[row]] == pytest.approx([h.score for h in expected], rel=1e-3, abs=1e-5)
@@ -212,8 +217,14 @@ def test_a_guided_model_may_break_the_rules_where_the_search_lets_it(make_model,
     batch, malformed = collate(task.encode(examples), "parsing"), 0
     for seed in range(3):
         model = make_model(task.shape(), seed=seed, noise=0.5)
-        found = strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(constraint=False, **options),
-                                          limit=torch.full((len(examples),), 100), constraint=task.constraint())
-        malformed += sum(task.read_hypothesis(row[0], example) is None
-                         for row, example in zip(found, examples, strict=True))
+        found = strategy_of(Autoregressive).generate(
+            model,
+            batch,
+            options=SearchOptions(constraint=False, **options),
+            limit=torch.full((len(examples),), 100),
+            constraint=task.constraint(),
+        )
+        malformed += sum(
+            task.read_hypothesis(row[0], example) is None for row, example in zip(found, examples, strict=True)
+        )
     assert malformed

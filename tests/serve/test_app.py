@@ -57,17 +57,29 @@ def test_answers_equal_those_of_predict(client, runs):
             assert reply.status_code == 200, reply.text
             expected = run.predict([SENTENCE], n_best=n_best)[0]
             assert [(one["text"], one["score"]) for one in reply.json()["outputs"]] == [
-                (one.text, pytest.approx(one.score, rel=1e-5)) for one in expected]
+                (one.text, pytest.approx(one.score, rel=1e-5)) for one in expected
+            ]
 
 
-@pytest.mark.parametrize(("asked", "settings"), [
-    ({"beam": 3}, {"search.beam_size": 3}), ({"beam": 1}, {}), ({"temperature": 0.01, "seed": 5}, {}),
-    ({"top_p": 0.0001}, {}), ({"temperature": 2.0, "top_p": 0.9, "seed": 3}, {
-        "search.sampling": True, "search.temperature": 2.0, "search.top_p": 0.9})])
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [
+        ({"beam": 3}, {"search.beam_size": 3}),
+        ({"beam": 1}, {}),
+        ({"temperature": 0.01, "seed": 5}, {}),
+        ({"top_p": 0.0001}, {}),
+        (
+            {"temperature": 2.0, "top_p": 0.9, "seed": 3},
+            {"search.sampling": True, "search.temperature": 2.0, "search.top_p": 0.9},
+        ),
+    ],
+)
 def test_a_request_searches_as_predict_does_with_the_same_settings(client, runs, asked, settings):
     path = runs[1]
-    got = [client.post("/api/predict", json={"run": path.name, "text": SENTENCE, **asked}).json()["outputs"][0]["text"]
-           for _ in range(2)]
+    got = [
+        client.post("/api/predict", json={"run": path.name, "text": SENTENCE, **asked}).json()["outputs"][0]["text"]
+        for _ in range(2)
+    ]
     run = s2s.load(path, settings=settings)
     assert run.opened  # which makes weights at random before it reads them
     torch.manual_seed(asked.get("seed", 0))
@@ -75,17 +87,29 @@ def test_a_request_searches_as_predict_does_with_the_same_settings(client, runs,
 
 
 def test_samples_of_another_seed_differ_and_a_trace_shows_the_sample(client, runs):
-    replies = [client.post("/api/predict", json={"run": runs[1].name, "text": SENTENCE, "temperature": 3.0,
-                                                 "seed": seed, "trace": True}).json() for seed in range(3)]
+    replies = [
+        client.post(
+            "/api/predict",
+            json={"run": runs[1].name, "text": SENTENCE, "temperature": 3.0, "seed": seed, "trace": True},
+        ).json()
+        for seed in range(3)
+    ]
     assert len({one["outputs"][0]["text"] for one in replies}) > 1
     for one in replies:
         symbols = "".join(step["symbols"][0] for step in one["trace"]["passes"] if step["symbols"] != ["<end>"])
         assert symbols.replace("▁", " ").split() == one["outputs"][0]["text"].split()
 
 
-@pytest.mark.parametrize(("run", "asked", "what"), [
-    (1, {"beam": 3, "seed": 1}, "a beam, and sampling"), (2, {"temperature": 1.5}, "search.sampling"),
-    (1, {"beam": 0}, "beam"), (1, {"top_p": 1.5}, "top_p"), (1, {"beam": 21}, "beam")])
+@pytest.mark.parametrize(
+    ("run", "asked", "what"),
+    [
+        (1, {"beam": 3, "seed": 1}, "a beam, and sampling"),
+        (2, {"temperature": 1.5}, "search.sampling"),
+        (1, {"beam": 0}, "beam"),
+        (1, {"top_p": 1.5}, "top_p"),
+        (1, {"beam": 21}, "beam"),
+    ],
+)
 def test_what_has_no_effect_on_a_search_or_is_out_of_range_is_refused_by_name(client, runs, run, asked, what):
     body = {"run": runs[run].name, "text": SENTENCE, **asked}
     assert what in failed(client.post("/api/predict", json=body), 422)["what"]
@@ -106,9 +130,13 @@ def test_the_page_of_a_run_is_made_anew_and_no_other_is_given(client, runs):
 
 
 def test_a_question_has_two_parts_or_is_written_as_for_predict(client, runs):
-    both = [client.post("/api/predict", json=body).json()["outputs"] for body in (
-        {"task": "qa", "question": "Where is Mary?", "context": "Mary went home."},
-        {"task": "qa", "text": "Where is Mary? ||| Mary went home."})]
+    both = [
+        client.post("/api/predict", json=body).json()["outputs"]
+        for body in (
+            {"task": "qa", "question": "Where is Mary?", "context": "Mary went home."},
+            {"task": "qa", "text": "Where is Mary? ||| Mary went home."},
+        )
+    ]
     assert both[0] == both[1]
     assert both[0][0]["text"] == s2s.load(runs[3]).predict(["Where is Mary? ||| Mary went home."])[0].text
 
@@ -141,42 +169,64 @@ def test_an_inspection_tells_what_was_looked_at_and_how_sure_the_model_was(clien
 def test_the_list_names_runs_with_inputs_to_try(client, runs):
     found = client.get("/api/runs").json()
     assert [(one["name"], one["takes"]) for one in found["runs"]] == [
-        ("parsing", "text"), ("translation-autoregressive", "text"), ("translation-mask_predict", "text"),
-        ("qa", "question")]
+        ("parsing", "text"),
+        ("translation-autoregressive", "text"),
+        ("translation-mask_predict", "text"),
+        ("qa", "question"),
+    ]
     assert found["waiting"] == 0
     rows = map(json.loads, (runs[0] / "predictions" / "test.jsonl").read_text().splitlines())
     tried = found["runs"][0]["examples"]
     assert tried and set(tried) <= {row["source"] for row in rows}
 
 
-@pytest.mark.parametrize(("body", "status"), [
-    (b"", 400), (b"{", 400), (b"\xff\xfe", 400), (b"[" * 100_000, 400), (b'{"n_best": ' + b"9" * 5000 + b"}", 400),
-    (b'{"run": "parsing", "text": "\\ud800"}', 400), (b"[1]", 422), (b"null", 422), (b'{"text": 3}', 422),
-    (b'{"run": "parsing", "txt": "a"}', 422), (b'{"run": "parsing", "text": "a", "n_best": 0}', 422),
-    (b'{"run": "parsing", "text": "a", "n_best": 10000}', 422),
-    (b'{"run": "parsing", "text": "a", "n_best": "2"}', 422), (b'{"run": "parsing", "text": NaN}', 422),
-    (b'{"run": "parsing", "text": "a", "n_best": NaN}', 422),
-    (b'{"run": "parsing", "text": "a", "n_best": 1e999}', 422),
-    (b'{"run": "parsing", "text": "a"', 400),
-    (b'{"run": "parsing"}', 422), (b'{"run": "parsing", "text": " "}', 422), (b'{"text": "a"}', 422),
-    (b'{"run": "../parsing", "text": "a"}', 404), (b'{"task": "asr", "text": "a"}', 404),
-    (b'{"run": "parsing", "question": "a"}', 422), (b'{"run": "qa", "question": "Who?"}', 422),
-    (b'{"run": "qa", "text": "a ||| b", "question": "Who?"}', 422),
-])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 100_000, 400),
+        (b'{"n_best": ' + b"9" * 5000 + b"}", 400),
+        (b'{"run": "parsing", "text": "\\ud800"}', 400),
+        (b"[1]", 422),
+        (b"null", 422),
+        (b'{"text": 3}', 422),
+        (b'{"run": "parsing", "txt": "a"}', 422),
+        (b'{"run": "parsing", "text": "a", "n_best": 0}', 422),
+        (b'{"run": "parsing", "text": "a", "n_best": 10000}', 422),
+        (b'{"run": "parsing", "text": "a", "n_best": "2"}', 422),
+        (b'{"run": "parsing", "text": NaN}', 422),
+        (b'{"run": "parsing", "text": "a", "n_best": NaN}', 422),
+        (b'{"run": "parsing", "text": "a", "n_best": 1e999}', 422),
+        (b'{"run": "parsing", "text": "a"', 400),
+        (b'{"run": "parsing"}', 422),
+        (b'{"run": "parsing", "text": " "}', 422),
+        (b'{"text": "a"}', 422),
+        (b'{"run": "../parsing", "text": "a"}', 404),
+        (b'{"task": "asr", "text": "a"}', 404),
+        (b'{"run": "parsing", "question": "a"}', 422),
+        (b'{"run": "qa", "question": "Who?"}', 422),
+        (b'{"run": "qa", "text": "a ||| b", "question": "Who?"}', 422),
+    ],
+)
 def test_broken_requests_are_refused_plainly(client, body, status):
     failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}), status)
 
 
 def test_the_first_of_several_mistakes_is_reported(client):
     body = b'{"txt": "a", "n_best": 0, "run": 3}'
-    assert failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}),
-                  422)["what"].startswith("run: ")
+    assert failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}), 422)[
+        "what"
+    ].startswith("run: ")
 
 
 def test_ten_thousand_words_and_a_huge_body_are_refused(client):
     assert "words" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a " * 9_999}), 422)["what"]
-    assert "at most 20,000" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a" * 20_001}),
-                                      413)["expected"]
+    assert (
+        "at most 20,000"
+        in failed(client.post("/api/predict", json={"run": "parsing", "text": "a" * 20_001}), 413)["expected"]
+    )
     failed(client.post("/api/predict", content=b"x" * 3_000_000, headers={"content-type": "application/json"}), 413)
     assert client.get("/api/runs").status_code == 200
 
@@ -190,9 +240,18 @@ def test_other_addresses_methods_and_types_are_refused(client):
     failed(client.get("/api/examples", params={"run": "parsing", "number": "0"}), 404)
 
 
-@pytest.mark.parametrize("headers", [
-    {"host": "evil.example"}, {"host": "127.0.0.1.evil.example:80"}, {"host": ""}, {"origin": "http://evil.example"},
-    {"origin": "http://127.0.0.1:1"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "127.0.0.1.evil.example:80"},
+        {"host": ""},
+        {"origin": "http://evil.example"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
 def test_pages_of_other_sites_are_refused(client, headers):
     failed(client.post("/api/predict", json={"run": "parsing", "text": "a"}, headers=headers), 403)
 
@@ -244,8 +303,12 @@ def test_a_full_queue_and_a_slow_answer_are_said(runs, tmp_path):
 
 def test_a_client_that_goes_away_harms_nobody(client):
     host, port = client.base_url.host, client.base_url.port
-    for sent in (b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                 b"Content-Length: 100\r\n\r\n{", b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n"):
+    for sent in (
+        b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{",
+        b"\x00\xff\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+    ):
         with socket.create_connection((host, port)) as gone:
             gone.sendall(sent)
     assert client.post("/api/predict", json={"run": "parsing", "text": "a"}).status_code == 200

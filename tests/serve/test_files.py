@@ -20,12 +20,17 @@ def files(tmp_path_factory):
 
 
 def post(client, run, content, **options):
-    return client.post("/api/predict/file", params={"run": run, **options}, content=content,
-                       headers={"content-type": "application/octet-stream"})
+    return client.post(
+        "/api/predict/file",
+        params={"run": run, **options},
+        content=content,
+        headers={"content-type": "application/octet-stream"},
+    )
 
 
-@pytest.mark.parametrize(("task", "content", "name"), [("asr", tone(), "tone.wav"),
-                                                       ("detection", square(), "square.png")])
+@pytest.mark.parametrize(
+    ("task", "content", "name"), [("asr", tone(), "tone.wav"), ("detection", square(), "square.png")]
+)
 def test_a_file_is_answered_as_predict_does(files, tmp_path, task, content, name):
     client, runs = files
     reply = post(client, task, content, trace=True)
@@ -35,13 +40,28 @@ def test_a_file_is_answered_as_predict_does(files, tmp_path, task, content, name
     assert reply.json()["trace"]["passes"]
 
 
-@pytest.mark.parametrize(("task", "content", "status"), [
-    ("asr", b"", 422), ("asr", b"RIFF", 422), ("asr", b"a text", 422), ("asr", tone()[:30], 422),
-    ("asr", tone(value=math.nan), 422), ("asr", tone(value=math.inf), 422), ("asr", square(), 422),
-    ("asr", tone(3.0), 413), ("asr", b"/etc/passwd", 422),
-    ("detection", b"", 422), ("detection", b"\x89PNG", 422), ("detection", square()[:60], 422),
-    ("detection", square(50_000, 50_000), 413), ("detection", square(6000, 5000), 413), ("detection", tone(), 422),
-    ("detection", b"square.png", 422), ("other", b"RIFF", 404)])
+@pytest.mark.parametrize(
+    ("task", "content", "status"),
+    [
+        ("asr", b"", 422),
+        ("asr", b"RIFF", 422),
+        ("asr", b"a text", 422),
+        ("asr", tone()[:30], 422),
+        ("asr", tone(value=math.nan), 422),
+        ("asr", tone(value=math.inf), 422),
+        ("asr", square(), 422),
+        ("asr", tone(3.0), 413),
+        ("asr", b"/etc/passwd", 422),
+        ("detection", b"", 422),
+        ("detection", b"\x89PNG", 422),
+        ("detection", square()[:60], 422),
+        ("detection", square(50_000, 50_000), 413),
+        ("detection", square(6000, 5000), 413),
+        ("detection", tone(), 422),
+        ("detection", b"square.png", 422),
+        ("other", b"RIFF", 404),
+    ],
+)
 def test_what_is_broken_is_refused_plainly(files, task, content, status):
     reply = post(files[0], task, content)
     assert reply.status_code == status, reply.text

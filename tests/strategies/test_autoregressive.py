@@ -18,8 +18,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 def part(batch: Batch, rows: slice) -> Batch:
     """Some of a batch's rows, without the columns that only the others need."""
-    fields = {name: getattr(batch, name)[rows] for name in ("source", "source_mask", "target", "target_mask",
-                                                            "given")}
+    fields = {name: getattr(batch, name)[rows] for name in ("source", "source_mask", "target", "target_mask", "given")}
     width, length = int(fields["source_mask"].sum(1).max()), int(fields["target_mask"].sum(1).max())
     for name, value in fields.items():
         fields[name] = value[:, :width] if name.startswith("source") else value[:, :length]
@@ -38,8 +37,9 @@ def test_the_loss_is_the_summed_cross_entropy_of_each_symbol_given_those_before(
         one = memory.select(torch.tensor([row]))
         symbols = [BEGIN, *batch.target[row, : length - 1].tolist()]
         hidden, _ = model.decode(model.embed(torch.tensor([symbols]), one), causal(length), one)
-        expected += functional.cross_entropy(model.output(hidden)[0], batch.target[row, :length], reduction="sum",
-                                             label_smoothing=0.1)
+        expected += functional.cross_entropy(
+            model.output(hidden)[0], batch.target[row, :length], reduction="sum", label_smoothing=0.1
+        )
     loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, batch)
     torch.testing.assert_close(loss.sums["cross_entropy"], expected, **CLOSE)
     assert loss.counts == {"cross_entropy": 10} and loss.weights == {"cross_entropy": 1.0}
@@ -65,9 +65,12 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
     batch = make_batch([5, 3], [4, 6])
     noise = torch.randint(4, 9, (2, 4))
     false = torch.zeros(2, 4, dtype=torch.bool)
-    wide = replace(batch, source=torch.cat((batch.source, noise), 1), target=torch.cat((batch.target, noise), 1),
-                   **{name: torch.cat((getattr(batch, name), false), 1)
-                      for name in ("source_mask", "target_mask", "given")})
+    wide = replace(
+        batch,
+        source=torch.cat((batch.source, noise), 1),
+        target=torch.cat((batch.target, noise), 1),
+        **{name: torch.cat((getattr(batch, name), false), 1) for name in ("source_mask", "target_mask", "given")},
+    )
     found = []
     for given in (batch, wide):
         model = make_model(norm=norm).train()
@@ -144,24 +147,34 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
     assert set(gradients(model)) == {name for name, _ in model.named_parameters()}
 
 
-@pytest.mark.parametrize(("linearisation", "backbone"), [
-    ("in_order", {}), ("brackets", {}), ("in_order", {"attention_score": "additive"}),
-    ("in_order", {"embedding_width": 12}), ("in_order", {"experts": 4}),
-], ids=str)
+@pytest.mark.parametrize(
+    ("linearisation", "backbone"),
+    [
+        ("in_order", {}),
+        ("brackets", {}),
+        ("in_order", {"attention_score": "additive"}),
+        ("in_order", {"embedding_width": 12}),
+        ("in_order", {"experts": 4}),
+    ],
+    ids=str,
+)
 def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation, backbone):
     task, examples = make_parsing(linearisation)
     items = task.encode(examples)
     batch = collate(items, "parsing")
-    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
-                       decoder_layers=1, **backbone)
+    model = make_model(
+        task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1, decoder_layers=1, **backbone
+    )
     auxiliaries = auxiliaries_of(task.shape(), width=48)
     strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries, noise=0.0)
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):
-        found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size), limit=limit,
-                                  constraint=task.constraint())
+        found = strategy.generate(
+            model, batch, options=SearchOptions(beam_size=beam_size), limit=limit, constraint=task.constraint()
+        )
         assert [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)] == [
-            example.reference for example in examples]
+            example.reference for example in examples
+        ]
         tags = [task.target.tags.decode(list(best[0].details["tags"][1:-1])) for best in found]
         assert tags == [example.reference.tags() for example in examples]

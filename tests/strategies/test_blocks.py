@@ -23,8 +23,14 @@ from seq2seq_suite.strategies.blocks import Blocks, Layout, hidden_cross_entropy
 from seq2seq_suite.strategies.language_model import LanguageModel
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-BACKBONES = ({}, {"norm_placement": "post"}, {"positions": "learned"}, {"encoder": "none"}, {"embedding_width": 8},
-             {"attention_score": "additive"})
+BACKBONES = (
+    {},
+    {"norm_placement": "post"},
+    {"positions": "learned"},
+    {"encoder": "none"},
+    {"embedding_width": 8},
+    {"attention_score": "additive"},
+)
 
 
 def gradients(model) -> dict[str, torch.Tensor]:
@@ -201,8 +207,9 @@ def test_padding_never_changes_the_states(make_model, make_batch, size):
         slots = int(own.real.sum())
         assert torch.equal(own.target[0, :slots], layout.target[row, :slots])
         assert torch.equal(own.asked[0, :slots], layout.asked[row, :slots]) and layout.real[row].sum() == slots
-        found, _ = Blocks.states(model, one, model.prepare(model.encode(one)), own, hidden[row : row + 1,
-                                                                                          : own.target.size(1)])
+        found, _ = Blocks.states(
+            model, one, model.prepare(model.encode(one)), own, hidden[row : row + 1, : own.target.size(1)]
+        )
         torch.testing.assert_close(found[0, :slots], states[row, :slots], **CLOSE)
 
 
@@ -244,10 +251,16 @@ def test_eight_trees_are_learned_to_exact_match(make_model, make_parsing, overfi
     torch.manual_seed(3)
     overfit(model, strategy, collate(items, "parsing"), updates=250)
     for order in ("left", "any", "verified"):
-        found = strategy.eval().generate(model, collate(items, "parsing"), options=SearchOptions(order=order),
-                                         limit=torch.full((8,), 60), constraint=task.constraint())
+        found = strategy.eval().generate(
+            model,
+            collate(items, "parsing"),
+            options=SearchOptions(order=order),
+            limit=torch.full((8,), 60),
+            constraint=task.constraint(),
+        )
         assert [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)] == [
-            example.reference for example in examples]
+            example.reference for example in examples
+        ]
         passes = [best[0].details["passes"][-1] / (len(best[0].symbols) + 1) for best in found]
         assert sum(passes) / len(passes) < 0.6
 
@@ -272,23 +285,28 @@ def test_a_text_is_judged_exactly_from_left_to_right_and_else_by_the_mean_of_the
         assert len(best.details["log_probs"]) == len(exact[row][0].details["log_probs"])
 
 
-@pytest.mark.parametrize(("settings", "said"), [
-    (["backbone.positions=rotary"], "backbone.positions rotary does not go with strategy.kind blocks"),
-    (["backbone.positions=alibi"], "backbone.positions alibi does not go with strategy.kind blocks"),
-    (["backbone.decoder=rnn"], "backbone.decoder rnn does not go with strategy.kind blocks"),
-    (["backbone.decoder_steps=2"], "backbone.decoder_steps 2 does not go with strategy.kind blocks"),
-    (["search.beam_size=4"], "search.beam_size 4 has no effect with strategy.kind blocks"),
-    (["search.sampling=true"], "search.sampling true has no effect with strategy.kind blocks"),
-    (["search.compile=true"], "search.compile true has no effect with strategy.kind blocks"),
-    (["search.drafter=ctc"], "search.drafter ctc has no effect with"),
-    (["search.order=verified", "search.threshold=0.5"], "search.threshold 0.5 has no effect with search.order"),
-    (["strategy.block=200"], "blocks of 200 symbols need 2 [*] 200 positions more than the longest output"),
-    (["search.block=200"], "blocks of 200 symbols need"),
-])
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["backbone.positions=rotary"], "backbone.positions rotary does not go with strategy.kind blocks"),
+        (["backbone.positions=alibi"], "backbone.positions alibi does not go with strategy.kind blocks"),
+        (["backbone.decoder=rnn"], "backbone.decoder rnn does not go with strategy.kind blocks"),
+        (["backbone.decoder_steps=2"], "backbone.decoder_steps 2 does not go with strategy.kind blocks"),
+        (["search.beam_size=4"], "search.beam_size 4 has no effect with strategy.kind blocks"),
+        (["search.sampling=true"], "search.sampling true has no effect with strategy.kind blocks"),
+        (["search.compile=true"], "search.compile true has no effect with strategy.kind blocks"),
+        (["search.drafter=ctc"], "search.drafter ctc has no effect with"),
+        (["search.order=verified", "search.threshold=0.5"], "search.threshold 0.5 has no effect with search.order"),
+        (["strategy.block=200"], "blocks of 200 symbols need 2 [*] 200 positions more than the longest output"),
+        (["search.block=200"], "blocks of 200 symbols need"),
+    ],
+)
 def test_what_blocks_cannot_do_is_refused_by_name(tmp_path, settings, said):
     file = tmp_path / "translation.yaml"
-    file.write_text("task: translation\nstrategy:\n  kind: blocks\nsearch:\n  max_length_factor: 2.0\n"
-                    "backbone:\n  max_positions: 600\n")
+    file.write_text(
+        "task: translation\nstrategy:\n  kind: blocks\nsearch:\n  max_length_factor: 2.0\n"
+        "backbone:\n  max_positions: 600\n"
+    )
     load(file, [])
     with pytest.raises(ConfigError, match=said):
         load(file, settings)

@@ -18,8 +18,17 @@ from seq2seq_suite.strategies.slots import Slots
 
 BINS, CLASSES, NOISE = 12, 3, 3  # the fourth class is that of noise
 FIRST_BIN, FIRST_CLASS = len(SPECIALS), len(SPECIALS) + BINS
-OPTIONS = BoxShape(FIRST_CLASS + CLASSES + 1, bins=BINS, labels=CLASSES, instances=3, extent=(10.0, 12.0), patch=2.0,
-                   rows=4, smoothing=0.8, noise_weight=0.3)
+OPTIONS = BoxShape(
+    FIRST_CLASS + CLASSES + 1,
+    bins=BINS,
+    labels=CLASSES,
+    instances=3,
+    extent=(10.0, 12.0),
+    patch=2.0,
+    rows=4,
+    smoothing=0.8,
+    noise_weight=0.3,
+)
 SHAPE = Shape(TokenShape(11), OPTIONS)
 # y1 x1 y2 x2 class of each object of three pictures; the last one holds none.
 OBJECTS = (((1, 2, 5, 11, 0), (0, 0, 3, 4, 2)), ((6, 9, 7, 10, 1), (2, 6, 4, 7, 1), (0, 8, 1, 11, 0)), ())
@@ -101,8 +110,12 @@ def slot_logits(model, strategy, one: Batch) -> torch.Tensor:
     """(N,5,V) of one picture: each slot's mean patch with its place, seen by all slots, a linear map of each symbol."""
     states = model.encode(one)
     cells = states.values[0].view(4, 6, -1)
-    slots = torch.stack([cells[2 * row : 2 * row + 2, 2 * column : 2 * column + 2].mean((0, 1))
-                         for row, column in itertools.product(range(2), range(3))])
+    slots = torch.stack(
+        [
+            cells[2 * row : 2 * row + 2, 2 * column : 2 * column + 2].mean((0, 1))
+            for row, column in itertools.product(range(2), range(3))
+        ]
+    )
     hidden = model.decode((slots + strategy.head.places).unsqueeze(0), None, model.prepare(states))[0][0]
     return model.output(strategy.head.symbols(hidden).view(6, 5, -1))
 
@@ -124,16 +137,21 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed, s
             far = (down - slot // 3 - 0.5) ** 2 + (across - slot % 3 - 0.5) ** 2
             costs[slot, (y1, x1, y2, x2, label)] = missed, -float(labels[slot, label]), 0.7 * far
         copies = [*objects] * several
-        slots = min(itertools.permutations(range(6), len(copies)), key=lambda slots: sum(
-            sum(costs[pair]) for pair in zip(slots, copies, strict=True)))
+        slots = min(
+            itertools.permutations(range(6), len(copies)),
+            key=lambda slots: sum(sum(costs[pair]) for pair in zip(slots, copies, strict=True)),
+        )
         matched = [costs[pair] for pair in zip(slots, copies, strict=True)]
         coordinates += sum(missed for missed, _, _ in matched)
         classes += sum(wrong for _, wrong, _ in matched)
         classes -= 0.3 * sum(float(labels[slot, NOISE]) for slot in range(6) if slot not in slots)
     assert float(found.sums["coordinates"]) == pytest.approx(coordinates, rel=1e-4)
     assert float(found.sums["classes"]) == pytest.approx(classes, rel=1e-4)
-    assert found.counts == strategy.counts(pictures) == {
-        "coordinates": 20 * several, "classes": 5 * several + round(0.3 * (18 - 5 * several))}
+    assert (
+        found.counts
+        == strategy.counts(pictures)
+        == {"coordinates": 20 * several, "classes": 5 * several + round(0.3 * (18 - 5 * several))}
+    )
     assert found.weights == {"coordinates": 1.0, "classes": 1.0}
 
 
@@ -155,7 +173,7 @@ def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed
     strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=1.0)
     model.output.bias[FIRST_CLASS + NOISE] += 9.0  # which is never written, however likely
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
-    assert all(best.complete for best, in found)
+    assert all(best.complete for (best,) in found)
     for row, (best,) in enumerate(found):
         symbols, sure = [], []
         for logits in slot_logits(model, strategy, alone(pictures, row)):

@@ -23,8 +23,9 @@ def vectors_of(head: LabelHead, memory: torch.Tensor) -> torch.Tensor:
     found = []
     for query in head.queries:
         scores = [math.exp(float(query @ (head.keys.weight @ vector)) / math.sqrt(WIDTH)) for vector in memory]
-        found.append(sum(score / sum(scores) * head.values(vector)
-                         for score, vector in zip(scores, memory, strict=True)))
+        found.append(
+            sum(score / sum(scores) * head.values(vector) for score, vector in zip(scores, memory, strict=True))
+        )
     return torch.stack(found)
 
 
@@ -62,8 +63,11 @@ def test_a_pointer_adds_the_scaled_product_and_a_share_of_the_logit(roughen, bea
     for row in range(2 * beams):
         for step in range(3):
             projected = head.project.weight @ hidden[row, step]
-            expected = [float(projected @ view.vectors[row // beams, label]) / math.sqrt(WIDTH)
-                        + float(head.gain * view.logits[row // beams, label]) for label in range(SYMBOLS)]
+            expected = [
+                float(projected @ view.vectors[row // beams, label]) / math.sqrt(WIDTH)
+                + float(head.gain * view.logits[row // beams, label])
+                for label in range(SYMBOLS)
+            ]
             torch.testing.assert_close(found[row, step], torch.tensor(expected))
 
 

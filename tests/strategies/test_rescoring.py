@@ -29,15 +29,18 @@ def log_probabilities(model, one, symbols: tuple[int, ...]) -> list[float]:
 def test_candidates_are_ranked_by_what_another_model_gives_them(make_model, make_batch, alpha):
     model, batch = make_model(noise=0.5), make_batch([5, 3, 4, 2], [2] * 4)
     outputs = [[(4, 5, 6), (7,), (8, 8)], [(5, 5, 5, 5, 5)], [], [(), (6, 4)]]
-    candidates = [[Hypothesis(symbols, 9.0 - place, complete=place != 1) for place, symbols in enumerate(row)]
-                  for row in outputs]
+    candidates = [
+        [Hypothesis(symbols, 9.0 - place, complete=place != 1) for place, symbols in enumerate(row)] for row in outputs
+    ]
     learner = Learner(model, strategy_of(Autoregressive))
     found = rescore(learner, batch, candidates, options=SearchOptions(length_penalty=alpha))
     orders = set()
     for row, symbols in enumerate(outputs):
         totals = [sum(log_probabilities(model, alone(batch, row), one)) for one in symbols]
-        scored = [(total / ((6 + len(one)) / 6) ** alpha, one, place != 1)
-                  for place, (one, total) in enumerate(zip(symbols, totals, strict=True))]
+        scored = [
+            (total / ((6 + len(one)) / 6) ** alpha, one, place != 1)
+            for place, (one, total) in enumerate(zip(symbols, totals, strict=True))
+        ]
         expected = sorted(scored, key=lambda one: -one[0])
         assert [(one.symbols, one.complete) for one in found[row]] == [(one, whole) for _, one, whole in expected]
         assert [one.score for one in found[row]] == pytest.approx([score for score, _, _ in expected], rel=1e-4)
@@ -51,8 +54,9 @@ def test_of_a_text_what_is_not_given_is_judged(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
     given = torch.zeros_like(batch.given)
     given[0, :2] = given[1, 0] = True
-    found = strategy_of(LanguageModel).generate(model, replace(batch, given=given), options=SearchOptions(),
-                                                limit=torch.tensor([9, 9]))
+    found = strategy_of(LanguageModel).generate(
+        model, replace(batch, given=given), options=SearchOptions(), limit=torch.tensor([9, 9])
+    )
     for row, (length, known) in enumerate(((4, 2), (6, 1))):
         symbols = tuple(batch.target[row, :length].tolist())
         each = log_probabilities(model, alone(batch, row), symbols[:-1])

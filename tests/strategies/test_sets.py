@@ -20,8 +20,12 @@ from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 SYMBOLS = 7  # three labels: 4, 5, 6
 SHAPE = Shape(TokenShape(11), TargetShape(SYMBOLS))
 POINTED = Shape(TokenShape(11), SetShape(SYMBOLS, head="label_wise", pointer=True))
-HEADS = {"none": {}, "pooled": {"head": "pooled"}, "label_wise": {"head": "label_wise"},
-         "pointer": {"head": "label_wise", "pointer": True}}
+HEADS = {
+    "none": {},
+    "pooled": {"head": "pooled"},
+    "label_wise": {"head": "label_wise"},
+    "pointer": {"head": "label_wise", "pointer": True},
+}
 
 
 def sets_of(order="fixed", *, head="none", noise=0.2, **options):
@@ -66,9 +70,19 @@ def test_padding_never_changes_the_loss(make_model, make_batch, head):
     whole = strategy.loss(model, together)
     summed = dict.fromkeys(whole.sums, 0.0)
     for row, (source, target) in enumerate([(6, 4), (3, 2), (4, 3)]):
-        alone = replace(together, **{name: getattr(together, name)[row : row + 1, :size] for name, size in
-                                     (("source", source), ("source_mask", source), ("target", target),
-                                      ("target_mask", target), ("given", target))})
+        alone = replace(
+            together,
+            **{
+                name: getattr(together, name)[row : row + 1, :size]
+                for name, size in (
+                    ("source", source),
+                    ("source_mask", source),
+                    ("target", target),
+                    ("target_mask", target),
+                    ("given", target),
+                )
+            },
+        )
         for name, value in strategy.loss(model, alone).sums.items():
             summed[name] += value.item()
     assert {name: value.item() for name, value in whole.sums.items()} == pytest.approx(summed, rel=1e-4)
@@ -136,17 +150,26 @@ def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, see
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("options", [{}, {"head_mixture": 0.7}, {"marginals": True},
-                                     {"head_mixture": 0.7, "marginals": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"head_mixture": 0.7}, {"marginals": True}, {"head_mixture": 0.7, "marginals": True}]
+)
 def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, options):
     model, batch = make_model(SHAPE, noise=0.5), make_batch([6, 3], [2, 2])
     strategy = sets_of(head="label_wise", noise=0.5, **options).eval()
     found = strategy.generate(
-        model, batch, limit=torch.tensor([9, 9]), options=SearchOptions(beam_size=5, num_hypotheses=3),
-        constraint=LabelAutomaton(SYMBOLS))
+        model,
+        batch,
+        limit=torch.tensor([9, 9]),
+        options=SearchOptions(beam_size=5, num_hypotheses=3),
+        constraint=LabelAutomaton(SYMBOLS),
+    )
     beams = strategy_of(Autoregressive).generate(
-        model, batch, limit=torch.tensor([9, 9]), constraint=LabelAutomaton(SYMBOLS), options=SearchOptions(
-            beam_size=5, num_hypotheses=5 if options else 3, length_penalty=0.0 if options else 0.6))
+        model,
+        batch,
+        limit=torch.tensor([9, 9]),
+        constraint=LabelAutomaton(SYMBOLS),
+        options=SearchOptions(beam_size=5, num_hypotheses=5 if options else 3, length_penalty=0.0 if options else 0.6),
+    )
     if not options:
         assert found == beams
         return
@@ -182,8 +205,9 @@ def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, mak
     loss, expected = strategy.loss(model, batch), 0.0
     for row, target in enumerate(targets):
         verdict = strategy.head(model.encode(alone(batch, row))).logits[0].tolist()
-        expected += sum(math.log1p(math.exp(-verdict[label] if label in target else verdict[label]))
-                        for label in (4, 5, 6))
+        expected += sum(
+            math.log1p(math.exp(-verdict[label] if label in target else verdict[label])) for label in (4, 5, 6)
+        )
     assert float(loss.sums["label_head"]) == pytest.approx(expected, rel=1e-4)
     assert loss.counts == {"cross_entropy": 5, "label_head": 2}
     assert loss.weights == {"cross_entropy": 1.0, "label_head": 0.5}
@@ -209,8 +233,9 @@ def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, 
     batch = replace(batch, target=rows)
     strategy = sets_of(order, head="pointer", head_weight=0.5, noise=0.0)
     overfit(model, strategy.train(), batch, updates=120)
-    found = strategy.eval().generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 6),
-                                     constraint=LabelAutomaton(SYMBOLS))
+    found = strategy.eval().generate(
+        model, batch, options=SearchOptions(), limit=torch.full((8,), 6), constraint=LabelAutomaton(SYMBOLS)
+    )
     assert [set(hypotheses[0].symbols) for hypotheses in found] == [set(target) - {END} for target in targets]
 
 
@@ -225,9 +250,14 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
     for row, hypotheses in enumerate(found):
         for hypothesis in hypotheses[:2]:
             target = torch.tensor([[*hypothesis.symbols, END]])
-            lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
-                           target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
-                           given=torch.zeros_like(target, dtype=torch.bool))
+            lone = replace(
+                batch,
+                source=batch.source[row : row + 1],
+                source_mask=batch.source_mask[row : row + 1],
+                target=target,
+                target_mask=torch.ones_like(target, dtype=torch.bool),
+                given=torch.zeros_like(target, dtype=torch.bool),
+            )
             memory = strategy.encode_source(model, lone)
             hidden = strategy._hidden(model, lone, memory, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
             logits = model.logits(hidden, memory)
@@ -274,8 +304,13 @@ def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_mode
 def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
     model = make_model(SHAPE)
     strategy = sets_of(head="label_wise", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
-    found = strategy.generate(model, make_batch([6, 3, 4], [2, 2, 2]), options=SearchOptions(beam_size=4),
-                              limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
+    found = strategy.generate(
+        model,
+        make_batch([6, 3, 4], [2, 2, 2]),
+        options=SearchOptions(beam_size=4),
+        limit=torch.full((3,), 9),
+        constraint=LabelAutomaton(SYMBOLS),
+    )
     assert all(len(hypotheses) == 1 for hypotheses in found)
     assert all(len(one.details["marginals"]) == SYMBOLS and 0 < max(one.details["marginals"]) <= 1 for (one,) in found)
 
@@ -286,6 +321,11 @@ def test_a_batch_is_encoded_once_and_judged_once_by_the_head(make_model, make_ba
     calls = []
     for module, name in ((model.encoder, "encoder"), (strategy.head, "head")):
         module.register_forward_hook(lambda *_, name=name: calls.append(name))
-    strategy.generate(model, make_batch([6, 3], [3, 3], target_symbols=SYMBOLS), limit=torch.tensor([5, 5]),
-                      options=SearchOptions(beam_size=4), constraint=LabelAutomaton(SYMBOLS))
+    strategy.generate(
+        model,
+        make_batch([6, 3], [3, 3], target_symbols=SYMBOLS),
+        limit=torch.tensor([5, 5]),
+        options=SearchOptions(beam_size=4),
+        constraint=LabelAutomaton(SYMBOLS),
+    )
     assert calls == ["encoder", "head"]

@@ -114,8 +114,13 @@ def test_failures_are_counted_whatever_the_metric():
 
 def test_the_longest_repetition_is_that_of_a_plain_search():
     for symbols in ([1], [1, 1], [1, 2, 1, 2, 1], [3, 1, 2, 1, 2, 1, 2], [1, 2, 3, 4] * 3, [1, 2, 2, 2, 3]):
-        plain = max(count for size in range(1, 5) for first in range(len(symbols) - size + 1) for count in range(1, 13)
-                    if symbols[first : first + size] * count == symbols[first : first + size * count])
+        plain = max(
+            count
+            for size in range(1, 5)
+            for first in range(len(symbols) - size + 1)
+            for count in range(1, 13)
+            if symbols[first : first + size] * count == symbols[first : first + size * count]
+        )
         assert longest_repetition(symbols) == plain, symbols
 
 
@@ -184,13 +189,16 @@ def test_of_many_runs_each_is_tested_against_the_first_and_holm_counts_all_pairs
     count = MOST_TESTED + 1
     figures = [{2: 55.0, 9: 45.0}.get(place, 50.0) for place in range(count)]
     unused = {field.name: 0 for field in fields(Row)} | {"split": "test", "directory": "nowhere"}
-    rows = [Row(**{**unused, "run": str(place), "task": "qa", "figure": figure, "higher_is_better": higher})
-            for place, figure in enumerate(figures)]
+    rows = [
+        Row(**{**unused, "run": str(place), "task": "qa", "figure": figure, "higher_is_better": higher})
+        for place, figure in enumerate(figures)
+    ]
     right = [[[float(item < figure), 1.0] for item in range(100)] for figure in figures]
     found = _pairs(rows, [_Predictions((), np.array(one)) for one in right], ["mean"] * count)
     assert [(pair.first, pair.second) for pair in found] == [
-        (str(min(best, place)), str(max(best, place))) for place in sorted(
-            set(range(count)) - {best}, key=lambda place: figures[place] * (-1 if higher else 1))]
+        (str(min(best, place)), str(max(best, place)))
+        for place in sorted(set(range(count)) - {best}, key=lambda place: figures[place] * (-1 if higher else 1))
+    ]
     least = min(found, key=lambda pair: pair.p_value)
     assert least.holm_p == pytest.approx(least.p_value * count * (count - 1) / 2)
 
@@ -205,8 +213,10 @@ def test_another_systems_outputs_are_compared_with_a_runs(runs, tmp_path, capsys
     assert (same.figure, same.low, same.high) == (first.figure, first.low, first.high) and same.updates == 0
     assert perfect.figure == perfect.low == perfect.high == 100.0 and other.run == "third"
     assert {frozenset((pair.first, pair.second)): pair.verdict for pair in found.pairs} == {
-        frozenset(("first", same.run)): "tie", frozenset(("first", perfect.run)): "better",
-        frozenset((same.run, perfect.run)): "better"}  # the third run has other examples
+        frozenset(("first", same.run)): "tie",
+        frozenset(("first", perfect.run)): "better",
+        frozenset((same.run, perfect.run)): "better",
+    }  # the third run has other examples
     assert cli.main(["compare", str(runs[0]), "perfect.txt", "--no-speed", "--html", "c.html", "--json", "c.json"]) == 0
     out = capsys.readouterr().out
     assert "perfect.txt" in out and "0 updates" not in out and "seed 0" not in out

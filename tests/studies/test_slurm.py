@@ -41,8 +41,17 @@ def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothin
     written = config_file.dump(type(config).model_validate(values))
     (tmp_path / "small.yaml").write_text(re.sub("^format: .*\n", "", written))  # which marks what a run wrote
     (tmp_path / "cluster.yaml").write_text("cluster: local\ntimeout_min: 5\n")
-    command = ["sweep", str(tmp_path / "small.yaml"), "seed=1", "--output", str(tmp_path / "runs"),
-               "--executor", "submitit", "--cluster", str(tmp_path / "cluster.yaml")]
+    command = [
+        "sweep",
+        str(tmp_path / "small.yaml"),
+        "seed=1",
+        "--output",
+        str(tmp_path / "runs"),
+        "--executor",
+        "submitit",
+        "--cluster",
+        str(tmp_path / "cluster.yaml"),
+    ]
     assert cli.main(command) == 0
     rows = [line.split()[:5] for line in capfd.readouterr().out.splitlines()]
     assert ["run", "parsing", "1", "validation", "f1"] in rows
@@ -62,8 +71,11 @@ def test_a_job_that_fails_fails_the_sweep(tmp_path, monkeypatch):
     (tmp_path / "q.yaml").write_text("task: qa\n")
     monkeypatch.setattr(sweep, "_command", lambda *_: [sys.executable, "-c", "raise SystemExit(2)"])
     with pytest.raises(RunError, match=r"1 of 1 runs failed: run \(exit code 2\)"):
-        sweep.run_all({tmp_path / "run": (tmp_path / "q.yaml", ())}, jobs=1,
-                      cluster=Cluster(tmp_path / "jobs", tmp_path / "cluster.yaml", jobs=None))
+        sweep.run_all(
+            {tmp_path / "run": (tmp_path / "q.yaml", ())},
+            jobs=1,
+            cluster=Cluster(tmp_path / "jobs", tmp_path / "cluster.yaml", jobs=None),
+        )
 
 
 def test_slurm_receives_what_the_file_of_the_page_says(tmp_path, monkeypatch):
@@ -88,12 +100,18 @@ def slurm_of(folder, monkeypatch, **programs):
     monkeypatch.setattr("shutil.which", lambda name: str(folder / name) if name in programs else None)
 
 
-@pytest.mark.parametrize(("programs", "given", "said"), [
-    ({"srun": "", "sbatch": "echo sbatch: error: invalid partition specified: gpu >&2; exit 1"}, "slurm_partition: gpu",
-     "does not take the jobs: sbatch: error: invalid partition specified: gpu"),
-    ({"srun": ""}, "slurm_partition: gpu", "this machine has no sbatch"),
-    ({}, "cluster: slurm", "this machine has no srun and no sbatch"),
-])
+@pytest.mark.parametrize(
+    ("programs", "given", "said"),
+    [
+        (
+            {"srun": "", "sbatch": "echo sbatch: error: invalid partition specified: gpu >&2; exit 1"},
+            "slurm_partition: gpu",
+            "does not take the jobs: sbatch: error: invalid partition specified: gpu",
+        ),
+        ({"srun": ""}, "slurm_partition: gpu", "this machine has no sbatch"),
+        ({}, "cluster: slurm", "this machine has no srun and no sbatch"),
+    ],
+)
 def test_what_slurm_refuses_is_said_with_a_remedy(tmp_path, monkeypatch, capsys, programs, given, said):
     slurm_of(tmp_path, monkeypatch, **programs)
     monkeypatch.chdir(tmp_path)
@@ -107,8 +125,14 @@ def test_what_slurm_refuses_is_said_with_a_remedy(tmp_path, monkeypatch, capsys,
 
 @pytest.mark.slow
 def test_a_job_that_dies_is_noticed_where_slurm_keeps_no_accounts(tmp_path, monkeypatch):
-    slurm_of(tmp_path, monkeypatch, srun="", sbatch="echo Submitted batch job 7", sacct="exit 1",
-             squeue=f"cat {tmp_path}/queue; rm {tmp_path}/queue; true")
+    slurm_of(
+        tmp_path,
+        monkeypatch,
+        srun="",
+        sbatch="echo Submitted batch job 7",
+        sacct="exit 1",
+        squeue=f"cat {tmp_path}/queue; rm {tmp_path}/queue; true",
+    )
     monkeypatch.setattr("seq2seq_suite.studies.slurm._LOOK", 0.0)
     monkeypatch.setattr("seq2seq_suite.studies.slurm._GRACE", 0.0)
     (tmp_path / "queue").write_text("7_0\n7_1\n")
@@ -117,12 +141,15 @@ def test_a_job_that_dies_is_noticed_where_slurm_keeps_no_accounts(tmp_path, monk
     assert ends == {run: f"job 7_{number} left the queue without a result" for number, run in enumerate(runs)}
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ("slurm_partion: gpu", "Unknown argument 'partion' for executor 'slurm'"),
-    ("nodes: 2", "one task of one machine"),
-    ("mem_gb: much", "mem_gb"),
-    ("cluster: torque", "torque"),
-])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("slurm_partion: gpu", "Unknown argument 'partion' for executor 'slurm'"),
+        ("nodes: 2", "one task of one machine"),
+        ("mem_gb: much", "mem_gb"),
+        ("cluster: torque", "torque"),
+    ],
+)
 def test_a_parameter_that_submitit_does_not_take_is_named_with_its_file(tmp_path, given, said):
     options = tmp_path / "cluster.yaml"
     options.write_text(given)
@@ -136,7 +163,8 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, capsys):
     assert cli.main(["sweep", "p.yaml", "seed=1,2", "--cluster", "cluster.yaml"]) == 2
     assert "--cluster is for submitit" in capsys.readouterr().err
     find = importlib.util.find_spec
-    monkeypatch.setattr("seq2seq_suite.common.lazy_imports.find_spec",
-                        lambda name: None if name == "submitit" else find(name))
+    monkeypatch.setattr(
+        "seq2seq_suite.common.lazy_imports.find_spec", lambda name: None if name == "submitit" else find(name)
+    )
     assert cli.main(["sweep", "p.yaml", "seed=1,2", "--executor", "submitit"]) == 2
     assert "[cluster]'" in capsys.readouterr().err

@@ -40,8 +40,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("figures", [[1.0, 2.0], [3.0, 5.0, 4.5], [90.1, 90.4, 91.0, 89.0, 90.2],
-                                     [*range(11)], [*range(40)]])
+@pytest.mark.parametrize(
+    "figures", [[1.0, 2.0], [3.0, 5.0, 4.5], [90.1, 90.4, 91.0, 89.0, 90.2], [*range(11)], [*range(40)]]
+)
 def test_intervals_are_student_s(figures):
     mean = sum(figures) / len(figures)
     low, high = t_interval(figures)
@@ -51,14 +52,26 @@ def test_intervals_are_student_s(figures):
 
 
 def runs(*seeds, updates=1):
-    return tuple({"run": str(seed), "directory": "nowhere", "seed": seed, "split": "test", "updates": updates,
-                  "tokens": 1, "minutes": 0.1} for seed in seeds)
+    return tuple(
+        {
+            "run": str(seed),
+            "directory": "nowhere",
+            "seed": seed,
+            "split": "test",
+            "updates": updates,
+            "tokens": 1,
+            "minutes": 0.1,
+        }
+        for seed in seeds
+    )
 
 
 def test_each_variant_is_tested_against_the_first_by_seeds_and_all_cells_are_corrected():
     figures = {"plain": (90.0, 91.0, 89.0), "wide": (92.0, 92.9, 91.2), "alike": (90.1, 91.05, 89.1)}
-    cells = [study.Cell("qa", name, "exact_match", True, some, runs(1, 2, 3, updates=5 + (name == "wide")))
-             for name, some in figures.items()]
+    cells = [
+        study.Cell("qa", name, "exact_match", True, some, runs(1, 2, 3, updates=5 + (name == "wide")))
+        for name, some in figures.items()
+    ]
     wide, alike = study.tests(cells)
     p_values = [ttest_rel(figures["plain"], figures[name]).pvalue for name in ("wide", "alike")]
     assert p_values[0] < p_values[1] < 0.05
@@ -81,8 +94,15 @@ def test_the_worst_seed_is_the_one_with_most_errors_too(higher_is_better, worst)
 
 
 def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
-    command = ["sweep", str(folder / "s.yaml"), "training.max_updates=2", "--output", str(folder / "runs"),
-               "--jobs", "2"]
+    command = [
+        "sweep",
+        str(folder / "s.yaml"),
+        "training.max_updates=2",
+        "--output",
+        str(folder / "runs"),
+        "--jobs",
+        "2",
+    ]
     assert cli.main(command) == 0
     out = capfd.readouterr().out
     assert "95 % interval" in out and "RMS, wide" in out
@@ -97,8 +117,17 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert cell.runs[0]["updates"] == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
     table, picture = folder / "table.md", folder / "picture.png"
     drawn = ["--plot", str(picture)] if importlib.util.find_spec("matplotlib") else []
-    studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn,
-                  "training.max_updates=2"])  # an override may stand behind an option
+    studies.main(
+        [
+            str(folder / "s.yaml"),
+            "--runs",
+            str(folder / "runs"),
+            "--output",
+            str(table),
+            *drawn,
+            "training.max_updates=2",
+        ]
+    )  # an override may stand behind an option
     assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 1, 2 |" in table.read_text()
     assert study.TITLES["validation"] in table.read_text()
     assert not drawn or picture.stat().st_size > 1000
@@ -107,8 +136,12 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
 def test_a_study_of_another_experiment_where_a_variant_stays_what_its_name_says(folder):
     (folder / "s.yaml").write_text(STUDY.replace("[1, 2]", "[1]") + "  as it is: {}\n")
     (folder / "other.yaml").write_text((folder / "q.yaml").read_text())
-    cells = study.run(folder / "s.yaml", folder / "runs", yamls=[folder / "other.yaml"],
-                      overrides=["backbone.dropout=0.1", "backbone.norm=power"])
+    cells = study.run(
+        folder / "s.yaml",
+        folder / "runs",
+        yamls=[folder / "other.yaml"],
+        overrides=["backbone.dropout=0.1", "backbone.norm=power"],
+    )
     assert [cell.experiment for cell in cells] == ["other", "other"] and not (folder / "runs" / "q").exists()
     runs = folder / "runs" / "other"
     rms, plain = ((runs / name / "config.yaml").read_text() for name in ("RMS_wide-1", "as_it_is-1"))
@@ -183,9 +216,16 @@ def test_test_is_reported_where_the_study_says_so_without_training_again(folder,
 
 @pytest.mark.parametrize("where", ["settings", "variant", "command line"])
 def test_a_study_that_would_rank_on_test_is_refused(folder, capsys, where):
-    (folder / "s.yaml").write_text(STUDY if where == "command line" else STUDY.replace(
-        "dropout: 0.0}" if where == "settings" else "norm: rms,",
-        "dropout: 0.0, data.test_splits: [test]}" if where == "settings" else "norm: rms, data.test_splits: [test],"))
+    (folder / "s.yaml").write_text(
+        STUDY
+        if where == "command line"
+        else STUDY.replace(
+            "dropout: 0.0}" if where == "settings" else "norm: rms,",
+            "dropout: 0.0, data.test_splits: [test]}"
+            if where == "settings"
+            else "norm: rms, data.test_splits: [test],",
+        )
+    )
     more = ["data.test_splits=[test]"] if where == "command line" else []
     assert cli.main(["sweep", str(folder / "s.yaml"), *more, "--output", str(folder / "runs")]) == 2
     found = capsys.readouterr().err
@@ -197,4 +237,7 @@ def test_the_tasks_of_a_joint_run_are_scored_on_validation_too(folder):
     joint = folder / "joint.yaml"
     joint.write_text("task: multitask\ntasks: {one: {yaml: q.yaml}, two: {yaml: q.yaml}}\n")
     assert on_validation(joint, ["seed=2"], "test") == [
-        "seed=2", "tasks.one.data.test_splits=[validation, test]", "tasks.two.data.test_splits=[validation, test]"]
+        "seed=2",
+        "tasks.one.data.test_splits=[validation, test]",
+        "tasks.two.data.test_splits=[validation, test]",
+    ]

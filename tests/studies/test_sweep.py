@@ -18,11 +18,17 @@ from seq2seq_suite.studies import sweep
 
 def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
     found = sweep.directories(["backbone.norm=layer,rms", "seed=1,2", "device=cpu"], tmp_path)
-    assert [path.name for path in found] == ["norm=layer-seed=1", "norm=layer-seed=2", "norm=rms-seed=1",
-                                             "norm=rms-seed=2"]
+    assert [path.name for path in found] == [
+        "norm=layer-seed=1",
+        "norm=layer-seed=2",
+        "norm=rms-seed=1",
+        "norm=rms-seed=2",
+    ]
     assert found[tmp_path / "norm=rms-seed=1"] == ("backbone.norm=rms", "seed=1", "device=cpu")
     assert [path.name for path in sweep.directories(["backbone.dropout=0.1,1.1"], tmp_path)] == [
-        "dropout=0.1", "dropout=1.1"]
+        "dropout=0.1",
+        "dropout=1.1",
+    ]
     with pytest.raises(ConfigError, match=r"seed=1 is given 3,000 times"):
         sweep.directories(["seed=" + "1," * 3000], tmp_path)
     with pytest.raises(ConfigError, match="given twice"):

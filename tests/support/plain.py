@@ -22,9 +22,19 @@ UNREADABLE = (PAD, BEGIN, UNKNOWN)
 def alone(batch: Batch, row: int) -> Batch:
     """One row without its padding."""
     source, target = int(batch.source_mask[row].sum()), int(batch.target_mask[row].sum())
-    return replace(batch, **{name: getattr(batch, name)[row : row + 1, :size] for name, size in
-                             (("source", source), ("source_mask", source), ("target", target),
-                              ("target_mask", target), ("given", target))})
+    return replace(
+        batch,
+        **{
+            name: getattr(batch, name)[row : row + 1, :size]
+            for name, size in (
+                ("source", source),
+                ("source_mask", source),
+                ("target", target),
+                ("target_mask", target),
+                ("given", target),
+            )
+        },
+    )
 
 
 class Sentence:
@@ -66,8 +76,9 @@ class Sentence:
             total = torch.zeros(len(hidden) - one - 1)
             for head in range(layer.num_heads):
                 part = slice(head * width, (head + 1) * width)
-                affinity = torch.stack([query[one, part] @ key[other, part] / math.sqrt(width)
-                                        for other in range(one + 1, len(hidden))])
+                affinity = torch.stack(
+                    [query[one, part] @ key[other, part] / math.sqrt(width) for other in range(one + 1, len(hidden))]
+                )
                 total = total + gates[one, head] * affinity.softmax(0)
             for other, share in zip(range(one + 1, len(hidden)), total, strict=True):
                 found[one][other] = share.log()

@@ -43,15 +43,47 @@ def read(page: Path) -> Balance:
 
 def comparison_row(**changes: Any) -> dict[str, Any]:
     """What a comparison tells of a run; all figures differ."""
-    return {"run": "one", "task": "parsing", "split": "test", "metric": "f1", "figure": 90.126, "low": 88.0,
-            "high": 92.5, "invalid": 1.25, "empty": 2.25, "repeated": 3.25, "truncated": 4.25,
-            "core_parameters": 12345, "own_parameters": 678, "updates": 3000, "tokens": 4_000_000, "minutes": 5.55,
-            "tokens_per_second": 6789.4, "latency_ms": 7.25, "sentences_per_second": 1234.5, "seed": 1,
-            "higher_is_better": True, "directory": "nowhere", **changes}
+    return {
+        "run": "one",
+        "task": "parsing",
+        "split": "test",
+        "metric": "f1",
+        "figure": 90.126,
+        "low": 88.0,
+        "high": 92.5,
+        "invalid": 1.25,
+        "empty": 2.25,
+        "repeated": 3.25,
+        "truncated": 4.25,
+        "core_parameters": 12345,
+        "own_parameters": 678,
+        "updates": 3000,
+        "tokens": 4_000_000,
+        "minutes": 5.55,
+        "tokens_per_second": 6789.4,
+        "latency_ms": 7.25,
+        "sentences_per_second": 1234.5,
+        "seed": 1,
+        "higher_is_better": True,
+        "directory": "nowhere",
+        **changes,
+    }
 
 
 def comparison_pair(**changes: Any) -> dict[str, Any]:
     """What it tells of two runs."""
-    return {"first": "one", "second": "two", "task": "parsing", "metric": "f1", "difference": 1.5, "low": 0.5,
-            "high": 2.5, "test": "randomisation test", "p_value": 0.004, "holm_p": 0.008, "verdict": "better",
-            "seeds": (), **changes}
+    return {
+        "first": "one",
+        "second": "two",
+        "task": "parsing",
+        "metric": "f1",
+        "difference": 1.5,
+        "low": 0.5,
+        "high": 2.5,
+        "test": "randomisation test",
+        "p_value": 0.004,
+        "holm_p": 0.008,
+        "verdict": "better",
+        "seeds": (),
+        **changes,
+    }

@@ -53,17 +53,35 @@ def train(folder, **config):
     data.mkdir(exist_ok=True)
     for name, content in (("tone.wav", tone()), ("square.png", square())):
         (data / name).write_bytes(content)
-    file = {"audio": "tone.wav", "text": "a tone", "image": "square.png",
-            "objects": {"bbox": [[2, 3, 20, 10]], "categories": ["square"]}}
+    file = {
+        "audio": "tone.wav",
+        "text": "a tone",
+        "image": "square.png",
+        "objects": {"bbox": [[2, 3, 20, 10]], "categories": ["square"]},
+    }
     for split, size in (("train", 40), ("validation", 4), ("test", 4)):
         found = rows(view, split, size=size) if view else [file] * size
         lines = "".join(json.dumps(row) + "\n" for row in found)
         (data / f"{split}.jsonl").write_text(lines, encoding="utf-8")
     backbone = {"width": 32, "feed_forward_width": 32, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    start(Config.model_validate({
-        "device": "cpu", "backbone": backbone, **config, "data": {"path": str(data)},
-        "training": {"max_updates": 2, "batch_tokens": 256, "validate_every": 2, "precision": "float32",
-                     "threads": 1}}), folder)
+    start(
+        Config.model_validate(
+            {
+                "device": "cpu",
+                "backbone": backbone,
+                **config,
+                "data": {"path": str(data)},
+                "training": {
+                    "max_updates": 2,
+                    "batch_tokens": 256,
+                    "validate_every": 2,
+                    "precision": "float32",
+                    "threads": 1,
+                },
+            }
+        ),
+        folder,
+    )
     return folder
 
 
@@ -71,14 +89,36 @@ def tone(seconds=1.0, *, value=0.5):
     """A WAV file of 16 kHz and 32 bits, floating point."""
     samples = [value * math.sin(place / 5) for place in range(int(16_000 * seconds))]
     data = struct.pack(f"<{len(samples)}f", *samples)
-    return struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 3, 1, 16_000, 64_000, 4, 32,
-                       b"data", len(data)) + data
+    return (
+        struct.pack(
+            "<4sI4s4sIHHIIHH4sI",
+            b"RIFF",
+            36 + len(data),
+            b"WAVE",
+            b"fmt ",
+            16,
+            3,
+            1,
+            16_000,
+            64_000,
+            4,
+            32,
+            b"data",
+            len(data),
+        )
+        + data
+    )
 
 
 def square(width=64, height=48):
     """A PNG file, grey; all but the first rows may be missing."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(bytes(48 * (width + 1)))) + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(bytes(48 * (width + 1))))
+        + chunk(b"IEND", b"")
+    )

@@ -51,14 +51,36 @@ def write_rows(path: Path, trees: Sequence[str]) -> None:
 
 def small_config(folder: Path, **training: Any) -> Config:
     """A run over `write_trees(folder)`; everything random in training is switched on."""
-    return Config.model_validate({
-        "task": "parsing", "device": "cpu", "data": {"path": str(folder)},
-        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1,
-                     "dropout": 0.1},
-        "parsing": {"max_characters": 8},
-        "training": {"max_updates": 20, "batch_tokens": 256, "learning_rate": 3e-3, "warmup_updates": 5,
-                     "precision": "float32", "ema_decay": 0.9, "schedule": "constant", "validate_every": 10,
-                     "save_every": 5, "log_every": 2, "threads": 1, **training}})
+    return Config.model_validate(
+        {
+            "task": "parsing",
+            "device": "cpu",
+            "data": {"path": str(folder)},
+            "backbone": {
+                "width": 32,
+                "feed_forward_width": 64,
+                "num_heads": 2,
+                "encoder_layers": 1,
+                "decoder_layers": 1,
+                "dropout": 0.1,
+            },
+            "parsing": {"max_characters": 8},
+            "training": {
+                "max_updates": 20,
+                "batch_tokens": 256,
+                "learning_rate": 3e-3,
+                "warmup_updates": 5,
+                "precision": "float32",
+                "ema_decay": 0.9,
+                "schedule": "constant",
+                "validate_every": 10,
+                "save_every": 5,
+                "log_every": 2,
+                "threads": 1,
+                **training,
+            },
+        }
+    )
 
 
 def start(config: Config, directory: Path, *, resume: bool = False) -> dict[str, Any]:
@@ -72,6 +94,7 @@ def in_forks(folder: Path) -> SimpleNamespace:
     Args:
         folder: the only one in which runs may write.
     """
+
     def run(command: list[str], *, check: bool, stdout: Any, stderr: Any) -> SimpleNamespace:
         python, module, package, *words = command
         assert (python, module, package, check) == (sys.executable, "-m", "seq2seq_suite", False)
@@ -102,8 +125,11 @@ class Recorder:
         self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
 
     def step(self) -> None:
-        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
-                          if parameter.grad is not None}
+        self.gradients = {
+            name: parameter.grad.clone()
+            for name, parameter in self.model.named_parameters()
+            if parameter.grad is not None
+        }
 
     def zero_grad(self) -> None:
         self.model.zero_grad()

@@ -45,8 +45,11 @@ def columns_of(name: str) -> dict[str, str]:
 def examples_of(name: str, split: str = "train", *, size: int = 1) -> list[Example]:
     """The examples of the first embedded rows, of a task whose input is text."""
     task = make_task(name)
-    return [example for row in islice(miniworld.rows(task.view, split, size=size), size)
-            for example in task.examples(Row(row, "", 1))]
+    return [
+        example
+        for row in islice(miniworld.rows(task.view, split, size=size), size)
+        for example in task.examples(Row(row, "", 1))
+    ]
 
 
 def installed(name: str) -> None:
@@ -65,5 +68,6 @@ def parser_batch(lengths: Sequence[int]) -> Batch:
     """Sentences of so many words between sentinels, as automata see them."""
     mask = torch.arange(max(lengths) + 2) < torch.tensor(lengths).unsqueeze(1) + 2
     nothing = torch.zeros(len(lengths), 0, dtype=torch.int64)
-    return Batch(source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(), given=nothing.bool(),
-                 task="parsing")
+    return Batch(
+        source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(), given=nothing.bool(), task="parsing"
+    )

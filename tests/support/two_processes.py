@@ -46,8 +46,9 @@ def results(folder: Path, directory: Path, *, shard: bool = False, decode: bool 
     return {norm: _result(folder, directory, norm, rows, shard, decode) for norm, rows in ROWS.items()}
 
 
-def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], shard: bool, decode: bool
-            ) -> dict[str, Any]:
+def _result(
+    folder: Path, directory: Path, norm: str, rows: tuple[int, ...], shard: bool, decode: bool
+) -> dict[str, Any]:
     values = without_chance(small_config(folder, clip_norm=1e9, ema_decay=0.0, shard=shard)).model_dump()
     values["backbone"]["norm"], values["search"]["batch_sentences"] = norm, 3
     config, ranks = Config.model_validate(values), distributed.ranks()
@@ -60,23 +61,36 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], sha
     predictor = replace(build.build_predictor(config, task, device=torch.device("cpu")), ranks=ranks)
     hypotheses = predictor.hypotheses(encoded_validation) if decode else []
     trainer = Trainer(
-        run=RunDirectory(directory), options=config.training, learner=predictor.learner,
+        run=RunDirectory(directory),
+        options=config.training,
+        learner=predictor.learner,
         batches=Bucketed(encoded, "parsing", batch_tokens=256, seed=1),
         validate=lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
-        metric=Metric("f1", True), device=torch.device("cpu"), precision=torch.float32,
-        origins=[example.origin for example in train], ranks=ranks)
+        metric=Metric("f1", True),
+        device=torch.device("cpu"),
+        precision=torch.float32,
+        origins=[example.origin for example in train],
+        ranks=ranks,
+    )
     trainer.optimizer = recorder = Recorder(trainer.trained)
-    parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
-             for place, size in enumerate(rows)]
+    parts = [
+        (0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
+        for place, size in enumerate(rows)
+    ]
     losses, _ = trainer._update(parts)
     gradients, own = recorder.gradients, recorder.gradients
     if trainer.shards is not None:
         own = {name: gradient.to_local() for name, gradient in gradients.items()}
         gradients = {name: gradient.full_tensor() for name, gradient in gradients.items()}
     sizes = [sum(gradient.numel() for gradient in some.values()) for some in (own, gradients)]
-    return {"losses": losses, "gradients": gradients, "tokens": trainer.progress.tokens, "shared": sizes[0] / sizes[1],
-            "buffers": dict(trainer.trained.named_buffers()),
-            "hypotheses": [[asdict(one) for one in found] for found in hypotheses]}
+    return {
+        "losses": losses,
+        "gradients": gradients,
+        "tokens": trainer.progress.tokens,
+        "shared": sizes[0] / sizes[1],
+        "buffers": dict(trainer.trained.named_buffers()),
+        "hypotheses": [[asdict(one) for one in found] for found in hypotheses],
+    }
 
 
 def sums_of_partly_used_parameters() -> list[list[float] | None]:
@@ -143,13 +157,22 @@ def launch(command: Callable[[], int], place: Path) -> list[tuple[int, str, str]
         child.start()
     for child in children:
         child.join(timeout=120)
-    return [(child.exitcode, *((place / f"{name}-{rank}").read_text() for name in ("output", "errors")))
-            for rank, child in enumerate(children)]
+    return [
+        (child.exitcode, *((place / f"{name}-{rank}").read_text() for name in ("output", "errors")))
+        for rank, child in enumerate(children)
+    ]
 
 
 def _child(command: Callable[[], int], place: Path, rank: int, port: int) -> None:
-    os.environ.update({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                       "MASTER_PORT": str(port)})
+    os.environ.update(
+        {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+    )
     for number, name in ((1, "output"), (2, "errors")):
         os.dup2(os.open(place / f"{name}-{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)

@@ -70,20 +70,25 @@ def test_bytes_as_the_hub_serves_them_are_read(make_task, tmp_path):
     place = tmp_path / "hub"
     place.mkdir()
     Dataset.from_list([{"audio": {"bytes": content.getvalue(), "path": "a.flac"}, "text": "yes"}]).to_parquet(
-        place / "train.parquet")
+        place / "train.parquet"
+    )
     example = make_task(data__path=str(place)).read("train")[0]
     assert example.source.name == "a.flac" and example.reference == "yes"
 
 
-@pytest.mark.parametrize(("row", "got"), [
-    ({"text": "hello"}, "the columns are text"),
-    ({"file_name": "0.wav"}, "no column text"),
-    ({"file_name": "0.wav", "text": "..."}, "no word"),
-    ({"file_name": "none.wav", "text": "hello"}, "none.wav: there is no such file"),
-    ({"file_name": "metadata.jsonl", "text": "hello"}, "the sound cannot be read"),
-    ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds"),
-    ({"file_name": "cut.wav", "text": "hello"}, "the recording is cut"),
-    ({"file_name": "silent.wav", "text": "hello"}, "the recording is silent")])
+@pytest.mark.parametrize(
+    ("row", "got"),
+    [
+        ({"text": "hello"}, "the columns are text"),
+        ({"file_name": "0.wav"}, "no column text"),
+        ({"file_name": "0.wav", "text": "..."}, "no word"),
+        ({"file_name": "none.wav", "text": "hello"}, "none.wav: there is no such file"),
+        ({"file_name": "metadata.jsonl", "text": "hello"}, "the sound cannot be read"),
+        ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds"),
+        ({"file_name": "cut.wav", "text": "hello"}, "the recording is cut"),
+        ({"file_name": "silent.wav", "text": "hello"}, "the recording is silent"),
+    ],
+)
 def test_bad_rows_are_named_with_their_number(make_task, folder, row, got):
     soundfile.write(folder / "train" / "long.wav", np.sin(np.arange(32_000)), 16_000)
     soundfile.write(folder / "train" / "silent.wav", np.zeros(1600), 16_000)
@@ -101,8 +106,10 @@ def test_what_stands_out_in_recordings_is_said_when_they_are_read_and_predicted(
     soundfile.write(folder / "train" / "0.wav", np.stack([tone, -tone], 1), 16_000)
     task = make_task()
     examples = task.read("train")
-    assert "train: channels that cancel each other, of which the loudest is read, in 1 of 8 recordings" \
+    assert (
+        "train: channels that cancel each other, of which the loudest is read, in 1 of 8 recordings"
         in capsys.readouterr().out
+    )
     assert task.figures(examples).startswith("level -9 dB (-9 to -9), peak 0.50, 0% silence, 0.00% clipped")
     soundfile.write(folder / "silent.wav", np.zeros(1600), 16_000)
     with pytest.raises(DataError, match="silent"):
@@ -192,8 +199,7 @@ def learned(make_task, make_model, overfit):
     examples = task.read("train")
     task.fit(examples)
     model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
-    strategy = strategy_of(Assisted, width=48, noise=0.0,
-                           auxiliaries=auxiliaries_of(task.shape(), ctc=0.5, width=48))
+    strategy = strategy_of(Assisted, width=48, noise=0.0, auxiliaries=auxiliaries_of(task.shape(), ctc=0.5, width=48))
     overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
     return task, model, strategy, examples
 
@@ -203,23 +209,34 @@ def train(folder, tmp_path):
     """Trains two updates on the recordings, whose translations are their texts read backwards."""
     for split in ("train", "validation", "test"):
         rows = [json.loads(line) for line in (folder / split / "metadata.jsonl").read_text().splitlines()]
-        (folder / split / "metadata.jsonl").write_text("".join(
-            json.dumps({**row, "translation": row["text"][::-1]}) + "\n" for row in rows))
-    common = {"device": "cpu", "data": {"path": str(folder)},
-              "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
-                           "decoder_layers": 1},
-              "strategy": {"ctc_weight": 0.3}, "search": {"max_length_factor": 0.5},
-              "training": {"max_updates": 2, "validate_every": 2, "log_every": 1, "threads": 1}}
+        (folder / split / "metadata.jsonl").write_text(
+            "".join(json.dumps({**row, "translation": row["text"][::-1]}) + "\n" for row in rows)
+        )
+    common = {
+        "device": "cpu",
+        "data": {"path": str(folder)},
+        "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+        "strategy": {"ctc_weight": 0.3},
+        "search": {"max_length_factor": 0.5},
+        "training": {"max_updates": 2, "validate_every": 2, "log_every": 1, "threads": 1},
+    }
 
     sound = {"bins": 12, "frequency_width": 2, "cache": str(tmp_path / "cache"), "speeds": [0.9, 1.0]}
 
     def run(name: str, **keys):
         for section, changes in keys.items():
-            keys[section] = {**common[section], **changes} if isinstance(changes, dict) and section in common \
-                else changes
+            keys[section] = (
+                {**common[section], **changes} if isinstance(changes, dict) and section in common else changes
+            )
         audio = {"audio": sound} if keys["task"] != "translation" else {}
-        return verbs.run(Config.model_validate({**common, **audio, **keys}), tmp_path / name, resume=False,
-                              overwrite=False, command=["test"])
+        return verbs.run(
+            Config.model_validate({**common, **audio, **keys}),
+            tmp_path / name,
+            resume=False,
+            overwrite=False,
+            command=["test"],
+        )
+
     return run
 
 
@@ -233,8 +250,13 @@ def test_a_translation_is_initialised_from_a_recogniser(train, tmp_path):
     train("turned", task="speech_translation", init_from=str(tmp_path / "asr"), backbone={"positions": "rotary"})
     assert "; backbone.positions is rotary, but sinusoidal there" in (tmp_path / "turned" / "log.txt").read_text()
     with pytest.raises(DataError, match="the part 'encoder' does not fit"):
-        train("wide", task="speech_translation", init_from=str(tmp_path / "asr"), init_parts=["encoder"],
-              backbone={"feed_forward_width": 32})
+        train(
+            "wide",
+            task="speech_translation",
+            init_from=str(tmp_path / "asr"),
+            init_parts=["encoder"],
+            backbone={"feed_forward_width": 32},
+        )
 
 
 def test_a_cascade_stands_beside_the_direct_model(train, tmp_path, capsys):
@@ -243,8 +265,13 @@ def test_a_cascade_stands_beside_the_direct_model(train, tmp_path, capsys):
     yaml, texts = tmp_path / "st" / "config.yaml", tmp_path / "texts"
     cascade.main(["texts", str(yaml), "--output", str(texts)])
     assert json.loads((texts / "test.jsonl").read_text().splitlines()[2]) == {"src": "go to two", "tgt": ".OWT OT OG"}
-    train("written", task="translation", data={"path": str(texts)}, strategy={"ctc_weight": 0.0},
-          translation={"source_subwords": "characters", "target_subwords": "characters"})
+    train(
+        "written",
+        task="translation",
+        data={"path": str(texts)},
+        strategy={"ctc_weight": 0.0},
+        translation={"source_subwords": "characters", "target_subwords": "characters"},
+    )
     command = ["translate", str(tmp_path / "asr"), str(tmp_path / "written"), "--output", str(tmp_path / "two")]
     cascade.main([*command, "--like", str(tmp_path / "st")])
     found = compare_runs([tmp_path / "st", tmp_path / "two"], measure=False)

@@ -17,8 +17,13 @@ def _row(fields):
     return Row(fields, "", 1)
 
 
-HARD = {"parsing": {"attachment": 4.0}, "translation": {"words": 500, "ambiguity": 4}, "multilabel": {
-    "words": 200, "disagreement": (0.1, 0.02)}, "tagging": {"words": 200}, "qa": {"words": 200}}
+HARD = {
+    "parsing": {"attachment": 4.0},
+    "translation": {"words": 500, "ambiguity": 4},
+    "multilabel": {"words": 200, "disagreement": (0.1, 0.02)},
+    "tagging": {"words": 200},
+    "qa": {"words": 200},
+}
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -27,8 +32,14 @@ def test_no_output_beats_the_ceiling_by_more_than_chance_and_the_oracle_reaches_
     if name == "tagging":
         pytest.importorskip("seqeval")
     task = open_task(name, Config.model_validate({"task": name, "miniworld": {"world": "rich", **HARD[name]}}))
-    train, test = ([found for row in miniworld.rows(task.view, split, size=60, world=miniworld.rich_world(
-        **HARD[name])) for found in task.examples(_row(row))] for split in ("train", "test"))
+    train, test = (
+        [
+            found
+            for row in miniworld.rows(task.view, split, size=60, world=miniworld.rich_world(**HARD[name]))
+            for found in task.examples(_row(row))
+        ]
+        for split in ("train", "test")
+    )
     task.fit(train)
     ceiling = trivial.ceiling(task, train, test)
     best = task.score_examples(task.oracle(train, test), test).figures
@@ -52,10 +63,17 @@ def test_a_ceiling_counts_what_the_likelier_reading_gets_right():
 
 def test_unseen_words_without_a_law_lower_the_ceiling_of_translation():
     knobs = {"words": 2000, "cognates": 0.0}
-    task = open_task("translation", Config.model_validate({"task": "translation", "miniworld": {
-        "world": "rich", **knobs}}))
-    train, test = ([found for row in miniworld.rows("translations", split, size=200, world=miniworld.rich_world(
-        **knobs)) for found in task.examples(_row(row))] for split in ("train", "test"))
+    task = open_task(
+        "translation", Config.model_validate({"task": "translation", "miniworld": {"world": "rich", **knobs}})
+    )
+    train, test = (
+        [
+            found
+            for row in miniworld.rows("translations", split, size=200, world=miniworld.rich_world(**knobs))
+            for found in task.examples(_row(row))
+        ]
+        for split in ("train", "test")
+    )
     few, all_seen = trivial.ceiling(task, train, test), trivial.ceiling(task, [*train, *test], test)
     assert few < 90.0 < all_seen == pytest.approx(100.0)
 
@@ -65,11 +83,18 @@ def test_the_plain_world_has_no_ceiling():
 
 
 def test_a_run_in_the_rich_world_records_baseline_and_ceiling(tmp_path, monkeypatch):
-    settings = ["miniworld.world=rich", "miniworld.attachment=4.0", "training.max_updates=2",
-                "search.max_length_factor=1.0", "search.max_length_extra=5", "data.test_splits=[test]"]
+    settings = [
+        "miniworld.world=rich",
+        "miniworld.attachment=4.0",
+        "training.max_updates=2",
+        "search.max_length_factor=1.0",
+        "search.max_length_extra=5",
+        "data.test_splits=[test]",
+    ]
     whole = miniworld.rows
-    monkeypatch.setattr(miniworld, "rows", lambda view, split, *, size=0, **others: whole(
-        view, split, size=40, **others))
+    monkeypatch.setattr(
+        miniworld, "rows", lambda view, split, *, size=0, **others: whole(view, split, size=40, **others)
+    )
     monkeypatch.setattr("seq2seq_suite.data.sources.entry", lambda *given: (_ for _ in ()).throw(OSError))  # no cache
     assert cli.main(["run", "parsing", *settings, "--output", str(tmp_path / "run")]) == 0
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

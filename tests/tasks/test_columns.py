@@ -19,7 +19,8 @@ TASKS = {  # a row, and keys that name its columns
     "parsing": ({"tree": "(S (NN a))"}, {"tree": "tree_column"}),
     "tagging": ({"words": ["a", "dog"], "tags": ["DT", "NN"]}, {"words": "words_column", "tags": "tags_column"}),
     "summarisation": ({"text": "a dog", "summary": "dog"}, {"text": "text_column", "summary": "summary_column"}),
-    "language_model": ({"text": "a dog"}, {"text": "text_column"})}
+    "language_model": ({"text": "a dog"}, {"text": "text_column"}),
+}
 TASKS |= {name: (dict.fromkeys(columns_of(name), "a dog"), columns_of(name)) for name in others(*TASKS)}
 
 
@@ -50,13 +51,14 @@ def test_columns_of_other_names_are_read_by_the_keys(tmp_path, task):
     assert read(task, tmp_path, **own) == plain
     made = make_task(task, data={"path": str(tmp_path)}, **{f"{task}__{key}": name for key, name in own.items()})
     if made.rewritable:  # rows that `distill` writes are read back
-        example, = made.read("train")
+        (example,) = made.read("train")
         write_rows(tmp_path, [made.row(example, made.to_text(example.reference))])
         assert [one.reference for one in made.read("train")] == [example.reference]
 
 
-@pytest.mark.parametrize("printed", [str, json.dumps, lambda value: str(value).replace("', '", "' '")],
-                         ids=["python", "json", "numpy"])
+@pytest.mark.parametrize(
+    "printed", [str, json.dumps, lambda value: str(value).replace("', '", "' '")], ids=["python", "json", "numpy"]
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_table_with_printed_cells_reads_as_rows_do(tmp_path, task, printed):
     row, _ = TASKS[task]
@@ -80,8 +82,9 @@ def test_a_missing_column_is_said_once(tmp_path, task, name):
     assert keys[lacking] in caught.value.remedy
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "null"), (5, "5"), (True, "true"), (["a"], "['a']"),
-                                             ({"a": 1}, "{'a': 1}")])
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, "null"), (5, "5"), (True, "true"), (["a"], "['a']"), ({"a": 1}, "{'a': 1}")]
+)
 @pytest.mark.parametrize("task", ["translation", "summarisation", "language_model", "parsing", "multilabel", "qa"])
 def test_what_is_no_text_is_named(tmp_path, task, value, said):
     row, _ = TASKS[task]
@@ -91,10 +94,21 @@ def test_what_is_no_text_is_named(tmp_path, task, value, said):
     assert f"{name}'" in str(caught.value) and said in caught.value.got and "jsonl:2" in caught.value.got
 
 
-@pytest.mark.parametrize(("cell", "labels"), [
-    ("joy;fear", ["joy", "fear"]), ("joy | fear", ["joy", "fear"]), ("['joy'  'fear']", ["joy", "fear"]),
-    ("('joy', 'fear')", ["joy", "fear"]), ("{'joy', 'fear'}", ["fear", "joy"]), ("[1 0]", ["1", "0"]),
-    ('"a;b", c', ["a;b", "c"]), ('"joy;fear"', ["joy;fear"]), ("joy", ["joy"]), ("[np.str_('joy')]", ["joy"])])
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("joy;fear", ["joy", "fear"]),
+        ("joy | fear", ["joy", "fear"]),
+        ("['joy'  'fear']", ["joy", "fear"]),
+        ("('joy', 'fear')", ["joy", "fear"]),
+        ("{'joy', 'fear'}", ["fear", "joy"]),
+        ("[1 0]", ["1", "0"]),
+        ('"a;b", c', ["a;b", "c"]),
+        ('"joy;fear"', ["joy;fear"]),
+        ("joy", ["joy"]),
+        ("[np.str_('joy')]", ["joy"]),
+    ],
+)
 def test_labels_in_a_cell_are_read_however_they_are_separated(tmp_path, cell, labels):
     table(tmp_path, [{"text": "a dog", "labels": cell}])
     assert read("multilabel", tmp_path)[0][1] == tuple(labels)

@@ -39,7 +39,11 @@ def test_errors_are_named_by_kind(task):
 
 def test_facts_are_those_of_the_voice_and_none_for_a_plain_file(task):
     assert task.presentation.facts(Example(Voice("en+a", 150))) == {
-        "speaker": "en+a", "rate": 150, "pitch": 50, "noise": 21.5}
+        "speaker": "en+a",
+        "rate": 150,
+        "pitch": 50,
+        "noise": 21.5,
+    }
     assert task.presentation.facts(Example("a.wav")) == {}
 
 
@@ -49,8 +53,10 @@ def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misrecognised(
     speakers = panels["By speaker"]
     assert sorted(point[:2] for point in speakers["totals"]) == [["en+a", 0.0], ["en+b", 50.0]]
     assert {one["name"]: one["points"] for one in speakers["series"]} == {
-        "substituted": [["en+b", 50.0], ["en+a", 0.0]], "deleted": [["en+b", 0.0], ["en+a", 0.0]],
-        "inserted": [["en+b", 0.0], ["en+a", 0.0]]}
+        "substituted": [["en+b", 50.0], ["en+a", 0.0]],
+        "deleted": [["en+b", 0.0], ["en+a", 0.0]],
+        "inserted": [["en+b", 0.0], ["en+a", 0.0]],
+    }
     assert [point[0] for point in panels["By speaking rate"]["series"][0]["points"]] == ["140–159", "180–199"]
     assert panels["Words misrecognised most"]["rows"] == [["boy", "toy", 1]]
 

@@ -18,8 +18,16 @@ from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.tasks.language_model import LogProbability
 
-TEXTS = ("the dog barks", "a cat sleeps", "the bird sings to a cat", "she runs", "he sees the dog", "cats and dogs",
-         "birds sing", "a dog and a cat run")
+TEXTS = (
+    "the dog barks",
+    "a cat sleeps",
+    "the bird sings to a cat",
+    "she runs",
+    "he sees the dog",
+    "cats and dogs",
+    "birds sing",
+    "a dog and a cat run",
+)
 
 
 def fitted(**keys):
@@ -48,8 +56,9 @@ def test_rows_are_read_and_broken_ones_named(tmp_path):
     folder = task_tools.write_rows(tmp_path, [{"text": "a  b c"}, {"body": "x"}, {"text": " "}, {"text": 3}])
     with pytest.raises(DataError, match=r"train\.jsonl:2: no column text; the columns are body"):
         task_tools.make_task("language_model", data__path=folder).read("train")
-    found = task_tools.make_task("language_model", data__path=folder, data__max_bad_rows=3,
-                                 language_model__window=3).read("train")
+    found = task_tools.make_task(
+        "language_model", data__path=folder, data__max_bad_rows=3, language_model__window=3
+    ).read("train")
     assert [example.reference for example in found] == ["a b", "c"]
     with pytest.raises(DataError, match="a prompt of 4 characters"):
         task_tools.make_task("language_model", language_model__window=3).from_text("abcd")
@@ -90,7 +99,9 @@ def test_surprise_is_charted_by_place_in_the_text():
     (panel,) = task.presentation.charts(examples[:2], found)
     (series,) = panel["series"]
     assert [(group, pytest.approx(bits), count) for group, bits, _, _, count in series["points"]] == [
-        ("1\N{EN DASH}4", 2.0, 8), ("5\N{EN DASH}8", 1.0, 2)]
+        ("1\N{EN DASH}4", 2.0, 8),
+        ("5\N{EN DASH}8", 1.0, 2),
+    ]
     assert task.presentation.charts(examples[:1], [-3.0]) == []
     assert task.presentation.output_data(examples[0], "and then") == {"text": "and then"}
 
@@ -100,10 +111,15 @@ def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model,
     task, _ = fitted()
     model, strategy, steps = make_model(task.shape()), strategy_of(LanguageModel), 6
     texts = ["the d", "", "she", "a c"]
-    found = strategy.generate(model, beginnings(task, texts), options=SearchOptions(beam_size=beams),
-                              limit=torch.full((4,), steps))
-    alone = [strategy.generate(model, beginnings(task, [text]), options=SearchOptions(beam_size=beams),
-                               limit=torch.full((1,), steps))[0] for text in texts]
+    found = strategy.generate(
+        model, beginnings(task, texts), options=SearchOptions(beam_size=beams), limit=torch.full((4,), steps)
+    )
+    alone = [
+        strategy.generate(
+            model, beginnings(task, [text]), options=SearchOptions(beam_size=beams), limit=torch.full((1,), steps)
+        )[0]
+        for text in texts
+    ]
     assert [one[0].symbols for one in found] == [one[0].symbols for one in alone]
     if beams > 1:
         return
@@ -118,7 +134,7 @@ def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model,
             symbols.append(int(logits.argmax()))
             if symbols[-1] == END:
                 break
-        written = [symbol for symbol in symbols[1 + len(text):] if symbol != END]
+        written = [symbol for symbol in symbols[1 + len(text) :] if symbol != END]
         assert list(hypothesis.symbols) == written
 
 

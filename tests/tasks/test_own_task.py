@@ -20,9 +20,17 @@ from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.presentation import Judgement, Presentation
 
 GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
-SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
-         "backbone.encoder_layers=1", "backbone.decoder_layers=1", "training.max_updates=2",
-         "training.validate_every=2", "training.threads=1")
+SMALL = (
+    "device=cpu",
+    "backbone.width=16",
+    "backbone.feed_forward_width=16",
+    "backbone.num_heads=2",
+    "backbone.encoder_layers=1",
+    "backbone.decoder_layers=1",
+    "training.max_updates=2",
+    "training.validate_every=2",
+    "training.threads=1",
+)
 MONTHS = ("January", "May", "July")
 
 
@@ -30,15 +38,19 @@ MONTHS = ("January", "May", "July")
 def folder(tmp_path, monkeypatch):
     """The guide's files, and data."""
     monkeypatch.chdir(tmp_path)
-    code, yaml = (re.search(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1)
-                  for kind in ("python", "yaml"))
+    code, yaml = (
+        re.search(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1) for kind in ("python", "yaml")
+    )
     assert len([line for line in code.splitlines() if line.strip()]) < 60
     Path("dates.py").write_text(code)
     Path("dates.yaml").write_text(yaml)
     Path("data").mkdir()
     for split in ("train", "validation", "test"):
-        rows = [{"written": f"{day} {month} 1999", "iso": f"1999-{7 * number + 1:02}-{day:02}"}
-                for day in range(1, 5) for number, month in enumerate(MONTHS)]
+        rows = [
+            {"written": f"{day} {month} 1999", "iso": f"1999-{7 * number + 1:02}-{day:02}"}
+            for day in range(1, 5)
+            for number, month in enumerate(MONTHS)
+        ]
         Path("data", f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 
@@ -49,8 +61,7 @@ def call(*words: str) -> int:
 
 def test_the_guides_task_is_checked_trained_and_predicted_with(folder, capsys):
     assert call("check", "dates.yaml", *SMALL) == 0
-    assert f"{folder / 'dates.py'}:Dates is run for task" in " ".join(
-        capsys.readouterr().out.split()).replace("│ ", "")
+    assert f"{folder / 'dates.py'}:Dates is run for task" in " ".join(capsys.readouterr().out.split()).replace("│ ", "")
     for kind in ("autoregressive", "ctc"):
         assert call("run", "dates.yaml", *SMALL, f"strategy.kind={kind}", "--output", kind) == 0
         capsys.readouterr()
@@ -75,9 +86,15 @@ def test_its_options_are_a_section_like_any_other(folder):
         load(Path("dates.yaml"), ["qa.pointer=true"], own=True)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    (None, "there is no file"), ("import nothing_of_this_name", "the code fails: ModuleNotFoundError"),
-    ("class Date: pass", "has no function or class Dates"), ("class Dates: pass", "is no task")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "there is no file"),
+        ("import nothing_of_this_name", "the code fails: ModuleNotFoundError"),
+        ("class Date: pass", "has no function or class Dates"),
+        ("class Dates: pass", "is no task"),
+    ],
+)
 def test_code_that_is_no_task_is_answered_plainly(folder, text, message, capsys):
     Path("own").mkdir()
     if text is not None:
@@ -90,8 +107,10 @@ def test_code_that_is_no_task_is_answered_plainly(folder, text, message, capsys)
 def test_a_run_brings_its_code_along_and_works_where_it_is_moved(folder, capsys):
     assert call("run", "dates.yaml", *SMALL, "--output", "here") == 0
     before = Path("dates.py").read_bytes()
-    assert Path("here/code/dates.py").read_bytes() == before and "task: code/dates.py:Dates" in Path(
-        "here/config.yaml").read_text()
+    assert (
+        Path("here/code/dates.py").read_bytes() == before
+        and "task: code/dates.py:Dates" in Path("here/config.yaml").read_text()
+    )
     Path("here").rename("elsewhere")
     Path("dates.py").unlink()
     assert call("predict", "elsewhere", "4 July 1999") == 2
@@ -105,8 +124,9 @@ def test_files_that_the_code_imports_come_along_and_are_its_own(folder):
     code = Path("dates.py").read_text()
     for name, sign in (("one", "-"), ("other", "/")):
         (folder / name / "pieces").mkdir(parents=True)
-        (folder / name / "dates.py").write_text(f"import shaping\nfrom pieces import sign as joint\n{code}\nSIGN = "
-                                                "shaping.SIGN + joint.SIGN\n")
+        (folder / name / "dates.py").write_text(
+            f"import shaping\nfrom pieces import sign as joint\n{code}\nSIGN = shaping.SIGN + joint.SIGN\n"
+        )
         (folder / name / "shaping.py").write_text(f"import pieces.sign\nSIGN = {sign!r}\n")
         (folder / name / "pieces/__init__.py").write_text("")
         (folder / name / "pieces/sign.py").write_text(f"SIGN = {sign!r}\n")

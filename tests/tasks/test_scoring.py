@@ -10,11 +10,18 @@ from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.significance import interval_of
 from seq2seq_suite.tasks import TASKS, find_task
 
-GOLD = {"parsing": "(S (NP (NN cats)) (VP (VBP sleep)))", "translation": "cats sleep all day",
-        "qa": "cats ||| the cats", "multilabel": "cats, \"dogs, or wolves\"", "asr": "cats sleep",
-        "speech_translation": "cats sleep all day", "tagging": "NNS VBP", "summarisation": "cats sleep",
-        "language_model": "cats sleep",
-        "detection": json.dumps({"boxes": [[0, 0, 5, 5.5]], "labels": ["cat"]})}
+GOLD = {
+    "parsing": "(S (NP (NN cats)) (VP (VBP sleep)))",
+    "translation": "cats sleep all day",
+    "qa": "cats ||| the cats",
+    "multilabel": 'cats, "dogs, or wolves"',
+    "asr": "cats sleep",
+    "speech_translation": "cats sleep all day",
+    "tagging": "NNS VBP",
+    "summarisation": "cats sleep",
+    "language_model": "cats sleep",
+    "detection": json.dumps({"boxes": [[0, 0, 5, 5.5]], "labels": ["cat"]}),
+}
 GOLD |= {name: make_task(name).to_text(examples_of(name)[0].reference) for name in others(*GOLD)}
 # Of references as their own predictions, where predictions are of the same form.
 BEST = {name: 100 if find_task(name).higher_is_better else 0 for name in TASKS if name != "language_model"}
@@ -33,6 +40,7 @@ def score(tmp_path, monkeypatch, capsys):
         code = cli.main(["score", task, "gold.txt", "given.txt", *options])
         out, complaint = capsys.readouterr()
         return code, out, complaint
+
     return call
 
 
@@ -44,9 +52,14 @@ def test_references_score_best_against_themselves(score, task):
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize(("content", "message"), [
-    (None, "given.txt: there is no such file"), (b"caf\xe9\n", "given.txt:1: byte 3 is not UTF-8"),
-    (b"", "given.txt: 0 predictions for 1 references in gold.txt")])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "given.txt: there is no such file"),
+        (b"caf\xe9\n", "given.txt:1: byte 3 is not UTF-8"),
+        (b"", "given.txt: 0 predictions for 1 references in gold.txt"),
+    ],
+)
 def test_an_unreadable_file_is_named(score, task, content, message):
     code, _, complaint = score(task, GOLD[task] + "\n", content)
     assert code == 2 and complaint.startswith(message)
@@ -107,8 +120,9 @@ def test_the_best_of_several_references_counts(score, task, tmp_path):
     (tmp_path / "other.txt").write_text("\n".join(["zzz yyy xxx www", lines[1]]))
     (tmp_path / "third.txt").write_text("\n".join(["zzz yyy xxx www"] * 2) + "\n\n")
     given = "\n".join(lines).replace("cats ||| the cats", "the cats")
-    code, out, complaint = score(task, f"{lines[0]}\nzzz yyy xxx www\n", given, "--json", "--reference", "other.txt",
-                                 "--reference", "third.txt")
+    code, out, complaint = score(
+        task, f"{lines[0]}\nzzz yyy xxx www\n", given, "--json", "--reference", "other.txt", "--reference", "third.txt"
+    )
     found = json.loads(out)
     assert code == 0 and next(iter(found["figures"].values())) == pytest.approx(BEST[task])
     assert "third.txt: 1 blank line left out" in complaint
@@ -139,18 +153,25 @@ def test_answers_that_only_normalisation_makes_equal_are_named(score):
     assert complaint.rstrip().endswith("1, 2, 5")
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ("3", "no objects"), ("[" * 100_000, "the JSON is nested too deep"), ("{", "invalid JSON"),
-    ('{"boxes": []}', "0 boxes, labels None"),
-    ('{"boxes": [[0, 0, 1, 1]], "labels": [1]}', "the label 1"),
-    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a", "b"]}', "1 boxes, labels ['a', 'b']"),
-    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": []}', "1 boxes, scores []"),
-    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": [NaN]}', "the scores [nan]"),
-    ('{"boxes": [[0, 0, 1, NaN]], "labels": ["a"]}', "the box [0, 0, 1, nan]"),
-    ('{"boxes": [[0, 0, 1, true]], "labels": ["a"]}', "the box [0, 0, 1, True]"),
-    ('{"boxes": ["1234"], "labels": ["a"]}', "the box '1234'"), ('{"boxes": {"a": 1}, "labels": ["a"]}', "the boxes"),
-    ('{"boxes": [[5, 0, 1, 1]], "labels": ["a"]}', "the box [5, 0, 1, 1]"),
-    (f'{{"boxes": [[0, 0, 1, 1{"0" * 400}]], "labels": ["a"]}}', "the box [0, 0, 1, 10000")])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("3", "no objects"),
+        ("[" * 100_000, "the JSON is nested too deep"),
+        ("{", "invalid JSON"),
+        ('{"boxes": []}', "0 boxes, labels None"),
+        ('{"boxes": [[0, 0, 1, 1]], "labels": [1]}', "the label 1"),
+        ('{"boxes": [[0, 0, 1, 1]], "labels": ["a", "b"]}', "1 boxes, labels ['a', 'b']"),
+        ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": []}', "1 boxes, scores []"),
+        ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": [NaN]}', "the scores [nan]"),
+        ('{"boxes": [[0, 0, 1, NaN]], "labels": ["a"]}', "the box [0, 0, 1, nan]"),
+        ('{"boxes": [[0, 0, 1, true]], "labels": ["a"]}', "the box [0, 0, 1, True]"),
+        ('{"boxes": ["1234"], "labels": ["a"]}', "the box '1234'"),
+        ('{"boxes": {"a": 1}, "labels": ["a"]}', "the boxes"),
+        ('{"boxes": [[5, 0, 1, 1]], "labels": ["a"]}', "the box [5, 0, 1, 1]"),
+        (f'{{"boxes": [[0, 0, 1, 1{"0" * 400}]], "labels": ["a"]}}', "the box [0, 0, 1, 10000"),
+    ],
+)
 def test_lines_of_objects_are_read_strictly(score, line, message):
     code, _, complaint = score("detection", f"{GOLD['detection']}\n" * 2, f"{GOLD['detection']}\n{line}\n")
     assert code == 2 and complaint.startswith(f"given.txt:2: {message}")

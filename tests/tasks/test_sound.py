@@ -36,8 +36,10 @@ def hearing(task, frames: dict[str, np.ndarray]):
 
 def of_length(*lengths: int) -> dict[str, np.ndarray]:
     chance = np.random.Generator(np.random.PCG64(3))
-    return {f"{number}.wav": chance.normal([5.0, -9.0, 0.0], [2.0, 0.5, 1.0], (length, 3)).astype(np.float32)
-            for number, length in enumerate(lengths)}
+    return {
+        f"{number}.wav": chance.normal([5.0, -9.0, 0.0], [2.0, 0.5, 1.0], (length, 3)).astype(np.float32)
+        for number, length in enumerate(lengths)
+    }
 
 
 def test_mean_and_deviation_are_those_of_all_frames():
@@ -132,8 +134,10 @@ def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
 
 
 def test_what_is_said_must_fit_into_the_sound_and_not_its_translation(capsys):
-    examples = [Example(Recording("0.wav"), Translated("a long translation", "ab"), "rows:1"),
-                Example(Recording("0.wav"), Translated("x", "aab"), "rows:2")]
+    examples = [
+        Example(Recording("0.wav"), Translated("a long translation", "ab"), "rows:1"),
+        Example(Recording("0.wav"), Translated("x", "aab"), "rows:2"),
+    ]
     hearing(make_task("speech_translation", speech_translation__subwords="characters"), of_length(6)).fit(examples)
     printed = capsys.readouterr().out
     assert "train: 1 of 2 recordings" in printed
@@ -152,9 +156,14 @@ def test_translations_are_written_read_and_scored(tmp_path):
     assert task.to_text(gold[0]) == "Ein Hund sieht eine Katze." and task.presentation.for_terminal(None) == "(nothing)"
 
 
-@pytest.mark.parametrize(("change", "got"), [
-    ({"text": "..."}, "the transcript has no word"), ({"text": None}, "no text in column 'text'"),
-    ({"translation": " "}, "no text in column 'translation'")])
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        ({"text": "..."}, "the transcript has no word"),
+        ({"text": None}, "no text in column 'text'"),
+        ({"translation": " "}, "no text in column 'translation'"),
+    ],
+)
 def test_a_row_without_transcript_or_translation_is_refused(change, got):
     with pytest.raises(DataError, match=got) as caught:
         make_task("speech_translation").reference(Row({"text": "a", "translation": "b", **change}, "rows.jsonl", 7))
@@ -169,7 +178,17 @@ def test_only_sound_files_can_be_named_in_rows():
 
 
 def test_the_front_end_masks_as_the_keys_say():
-    task = hearing(make_task("asr", audio__bins=8, audio__subsampling=4, audio__frequency_bars=3,
-                             audio__frequency_width=5, audio__time_bars=2, audio__time_share=0.25), of_length(9))
+    task = hearing(
+        make_task(
+            "asr",
+            audio__bins=8,
+            audio__subsampling=4,
+            audio__frequency_bars=3,
+            audio__frequency_width=5,
+            audio__time_bars=2,
+            audio__time_share=0.25,
+        ),
+        of_length(9),
+    )
     shape = replace(task.shape().source, mean=(), deviation=())
     assert shape == SoundShape(subsampling=4, masking=(3, 5, 2, 0.25), transcript=shape.transcript)

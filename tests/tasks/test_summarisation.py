@@ -7,13 +7,16 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.miniworld.stories import summaries
 
-ROWS = [{"text": "Tom went to the park. Anna left it.", "summary": "Tom is in the park."},
-        {"text": "Anna ran to the school. Tom came, too.", "summary": "Anna is in the school."}]
+ROWS = [
+    {"text": "Tom went to the park. Anna left it.", "summary": "Tom is in the park."},
+    {"text": "Anna ran to the school. Tom came, too.", "summary": "Anna is in the school."},
+]
 
 
 def fitted(tmp_path, **keys):
-    task = make_task("summarisation", data={"path": write_rows(tmp_path, ROWS)}, summarisation__subwords="characters",
-                     **keys)
+    task = make_task(
+        "summarisation", data={"path": write_rows(tmp_path, ROWS)}, summarisation__subwords="characters", **keys
+    )
     examples = task.read("train")
     task.fit(examples)
     return task, examples
@@ -36,8 +39,11 @@ def test_columns_are_named_by_the_options(tmp_path):
         fitted(tmp_path, summarisation__text_column="article")
     assert "summarisation.text_column" in caught.value.remedy
     with pytest.raises(DataError, match="a text of 35 characters"):
-        make_task("summarisation", data={"path": write_rows(tmp_path, ROWS), "max_length": 34},
-                  summarisation__subwords="characters").read("train")
+        make_task(
+            "summarisation",
+            data={"path": write_rows(tmp_path, ROWS), "max_length": 34},
+            summarisation__subwords="characters",
+        ).read("train")
 
 
 def test_a_summary_without_a_bigram_is_named():

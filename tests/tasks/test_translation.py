@@ -21,19 +21,32 @@ from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.translation import TranslationTask
 
-PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund sieht einen Mann."),
-         ("A man reads the book.", "Ein Mann liest das Buch."), ("The woman sleeps.", "Die Frau schläft."),
-         ("A woman sees the dog.", "Eine Frau sieht den Hund."),
-         ("The man gives her a book.", "Der Mann gibt ihr ein Buch."),
-         ("Does the dog sleep?", "Schläft der Hund?"), ("She sleeps, he reads.", "Sie schläft, er liest.")]
+PAIRS = [
+    ("A dog barks.", "Ein Hund bellt."),
+    ("The dog sees a man.", "Der Hund sieht einen Mann."),
+    ("A man reads the book.", "Ein Mann liest das Buch."),
+    ("The woman sleeps.", "Die Frau schläft."),
+    ("A woman sees the dog.", "Eine Frau sieht den Hund."),
+    ("The man gives her a book.", "Der Mann gibt ihr ein Buch."),
+    ("Does the dog sleep?", "Schläft der Hund?"),
+    ("She sleeps, he reads.", "Sie schläft, er liest."),
+]
 EXAMPLES = [Example(source, target, f"pairs.tsv:{line}") for line, (source, target) in enumerate(PAIRS, 2)]
 
 
-def make_task(*, seed: int = 1, data: dict | None = None, strategy: dict | None = None, search: dict | None = None,
-              **options) -> TranslationTask:
-    config = Config.model_validate({
-        "task": "translation", "seed": seed, "data": data or {}, "strategy": strategy or {"kind": "autoregressive"},
-        "search": search or {}, "translation": {"vocabulary_size": 90, **options}})
+def make_task(
+    *, seed: int = 1, data: dict | None = None, strategy: dict | None = None, search: dict | None = None, **options
+) -> TranslationTask:
+    config = Config.model_validate(
+        {
+            "task": "translation",
+            "seed": seed,
+            "data": data or {},
+            "strategy": strategy or {"kind": "autoregressive"},
+            "search": search or {},
+            "translation": {"vocabulary_size": 90, **options},
+        }
+    )
     return open_task("translation", config)
 
 
@@ -51,8 +64,12 @@ def write_jsonl(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-VARIANTS = [{}, {"joint": False}, {"source_subwords": "unigram", "target_subwords": "unigram"},
-            {"source_subwords": "characters", "joint": False}]
+VARIANTS = [
+    {},
+    {"joint": False},
+    {"source_subwords": "unigram", "target_subwords": "unigram"},
+    {"source_subwords": "characters", "joint": False},
+]
 
 
 # -- data -----------------------------------------------------------------------------------------------------------
@@ -60,16 +77,23 @@ VARIANTS = [{}, {"joint": False}, {"source_subwords": "unigram", "target_subword
 
 @pytest.mark.parametrize("names", [("src", "tgt"), ("source", "target"), ("en", "de"), None])
 def test_columns_are_found_by_name(tmp_path, names):
-    write_jsonl(tmp_path / "train.jsonl", [
-        {"translation": {"de": target, "en": source}} if names is None else
-        {names[1]: target, "id": 1, names[0]: source}
-        for source, target in PAIRS])
+    write_jsonl(
+        tmp_path / "train.jsonl",
+        [
+            {"translation": {"de": target, "en": source}}
+            if names is None
+            else {names[1]: target, "id": 1, names[0]: source}
+            for source, target in PAIRS
+        ],
+    )
     assert pairs_of(make_task(data={"path": str(tmp_path)})) == PAIRS
 
 
 def test_columns_named_by_the_languages_come_before_others_and_choose_the_direction(tmp_path):
-    write_jsonl(tmp_path / "train.jsonl", [{"en": source, "de": target, "src": "x", "tgt": "y", "fr": "z"}
-                                           for source, target in PAIRS])
+    write_jsonl(
+        tmp_path / "train.jsonl",
+        [{"en": source, "de": target, "src": "x", "tgt": "y", "fr": "z"} for source, target in PAIRS],
+    )
     back = make_task(data={"path": str(tmp_path)}, source_language="de", target_language="en")
     assert pairs_of(back) == [(target, source) for source, target in PAIRS]
 
@@ -86,8 +110,10 @@ def test_plain_parallel_files_are_read_packed_or_not(tmp_path):
     with gzip.open(tmp_path / "train.de.gz", "wt", encoding="utf-8") as file:
         file.write("ein Hund\n\neine Katze\n")
     examples = make_task(data={"path": str(tmp_path)}).read("train")
-    assert [(example.source, example.reference) for example in examples] == [("a dog", "ein Hund"),
-                                                                             ("a cat", "eine Katze")]
+    assert [(example.source, example.reference) for example in examples] == [
+        ("a dog", "ein Hund"),
+        ("a cat", "eine Katze"),
+    ]
     assert examples[1].origin == f"{tmp_path / 'train.en'}:3"
     assert len(make_task(data={"path": str(tmp_path / "train")}).read("train")) == 2
 
@@ -112,10 +138,16 @@ def test_parallel_files_that_do_not_match_are_refused(tmp_path):
         make_task(data={"path": str(tmp_path)}).read("train")
 
 
-@pytest.mark.parametrize("row, got", [
-    ({"src": "a", "tgt": " "}, "the de side is empty"), ({"text": "a"}, "the columns are text"),
-    ({"translation": {"en": "a", "fr": "b"}}, "the languages under 'translation' are en, fr"),
-    ({"src": "a", "tgt": None}, "'tgt' is null"), ({"src": "a " * 9, "tgt": "b"}, "a sentence of 9 words")])
+@pytest.mark.parametrize(
+    "row, got",
+    [
+        ({"src": "a", "tgt": " "}, "the de side is empty"),
+        ({"text": "a"}, "the columns are text"),
+        ({"translation": {"en": "a", "fr": "b"}}, "the languages under 'translation' are en, fr"),
+        ({"src": "a", "tgt": None}, "'tgt' is null"),
+        ({"src": "a " * 9, "tgt": "b"}, "a sentence of 9 words"),
+    ],
+)
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     write_jsonl(tmp_path / "train.jsonl", [{"src": "a dog", "tgt": "ein Hund"}, row])
     with pytest.raises(DataError) as caught:
@@ -182,8 +214,9 @@ def test_an_initialised_front_end_brings_its_subwords_along(tmp_path):
     others = [Example(f"{source} Now!", f"{target} Jetzt!") for source, target in PAIRS[:4]]
 
     def numbers(**keys) -> list[int]:
-        config = Config.model_validate({"task": "translation", "translation": {"vocabulary_size": 70},
-                                        "init_from": str(tmp_path), **keys})
+        config = Config.model_validate(
+            {"task": "translation", "translation": {"vocabulary_size": 70}, "init_from": str(tmp_path), **keys}
+        )
         task = open_task("translation", config)
         task.fit(others)
         return task.encode(EXAMPLES[:1])[0].source.tolist()
@@ -217,13 +250,26 @@ def test_a_run_that_begins_from_another_counts_its_own_targets_and_searches_with
             folder = tmp_path / f"{name} data"
             folder.mkdir(exist_ok=True)
             write_jsonl(folder / f"{split}.jsonl", [{"src": source, "tgt": target} for source, target in pairs])
-        return s2s.train({
-            "task": "translation", "device": "cpu", "data": {"path": str(folder)}, "strategy": {"kind": "ctc"},
-            "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
-                         "decoder_layers": 1},
-            "translation": {"vocabulary_size": 90, "ngrams": 2}, "search": {"beam_size": 2},
-            "training": {"max_updates": 1, "warmup_updates": 1, "threads": 1, "precision": "float32"}, **others},
-            output=tmp_path / name)
+        return s2s.train(
+            {
+                "task": "translation",
+                "device": "cpu",
+                "data": {"path": str(folder)},
+                "strategy": {"kind": "ctc"},
+                "backbone": {
+                    "width": 16,
+                    "feed_forward_width": 16,
+                    "num_heads": 2,
+                    "encoder_layers": 1,
+                    "decoder_layers": 1,
+                },
+                "translation": {"vocabulary_size": 90, "ngrams": 2},
+                "search": {"beam_size": 2},
+                "training": {"max_updates": 1, "warmup_updates": 1, "threads": 1, "precision": "float32"},
+                **others,
+            },
+            output=tmp_path / name,
+        )
 
     first = run("first", PAIRS)
     second = run("second", PAIRS[:2], init_from=str(first.path), init_parts=["all"])
@@ -241,8 +287,10 @@ def test_an_example_without_reference_has_no_target():
     assert len(task.encode([task.from_text("A dog sleeps.")])[0].target) == 0
 
 
-@pytest.mark.parametrize("lowercase, seen", [("none", ("A dog", "Ein Hund")), ("source", ("a dog", "Ein Hund")),
-                                             ("both", ("a dog", "ein hund"))])
+@pytest.mark.parametrize(
+    "lowercase, seen",
+    [("none", ("A dog", "Ein Hund")), ("source", ("a dog", "Ein Hund")), ("both", ("a dog", "ein hund"))],
+)
 def test_lower_case_is_a_choice_for_the_source_or_both(lowercase, seen):
     task = fitted(lowercase=lowercase)
     item = task.encode([Example("A dog", "Ein Hund")])[0]
@@ -319,14 +367,18 @@ def test_eight_pairs_are_learned_to_exact_match(make_model, overfit, options):
     task = fitted(**options)
     items = task.encode(EXAMPLES)
     batch = collate(items, task.name)
-    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
-                       decoder_layers=1)
+    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1, decoder_layers=1)
     assert (model.frontend.embedding is model.embedding) == task.shape().source.shared
     strategy = strategy_of(Autoregressive, label_smoothing=0.1)
     overfit(model, strategy, batch, updates=150)
     for beam_size in (1, 4):
-        found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size),
-                                  limit=torch.full((len(items),), 60), constraint=task.constraint())
+        found = strategy.generate(
+            model,
+            batch,
+            options=SearchOptions(beam_size=beam_size),
+            limit=torch.full((len(items),), 60),
+            constraint=task.constraint(),
+        )
         texts = [task.read_hypothesis(best[0], example) for best, example in zip(found, EXAMPLES, strict=True)]
         assert texts == [example.reference for example in EXAMPLES]
         assert task.score(texts, texts).figures["exact_match"] == 100.0

@@ -13,8 +13,12 @@ from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.tasks import trivial
 
-TRAIN = [Example(text, f"output {place}", "") for place, text in enumerate((
-    "a cat sees the dog", "a dog sees the cat and the bird", "the bird sings", "a fish", "狗 看见 猫", "鸟 唱歌"))]
+TRAIN = [
+    Example(text, f"output {place}", "")
+    for place, text in enumerate(
+        ("a cat sees the dog", "a dog sees the cat and the bird", "the bird sings", "a fish", "狗 看见 猫", "鸟 唱歌")
+    )
+]
 
 
 def test_a_training_source_itself_is_nearest_to_its_own_words():
@@ -30,8 +34,10 @@ def test_a_rare_word_counts_for_more_than_a_frequent_one():
 
 def test_frequencies_of_letters_are_a_distribution():
     train = [Example("", text, "") for text in ("abba", "ab", "c")]
-    end, *letters = (math.exp(value) for value in trivial.likelihood_of_letters(
-        train, [Example("", text, "") for text in ("", "a", "b", "c", "?")]))
+    end, *letters = (
+        math.exp(value)
+        for value in trivial.likelihood_of_letters(train, [Example("", text, "") for text in ("", "a", "b", "c", "?")])
+    )
     assert end + sum(letter / end for letter in letters) == pytest.approx(1.0)
 
 
@@ -40,8 +46,9 @@ def test_tags_of_words_are_the_most_frequent_of_each_word_and_of_all():
     examples = [Example(tuple(row["words"]), tuple(row["tags"]), "") for row in rows]
     (found,) = trivial.tags_of_words(examples, [Example(("The", "xyz"), None, "")])
     pairs = [(word, tag) for one in examples for word, tag in zip(one.source, one.reference, strict=True)]
-    assert found == tuple(Counter(tag for word, tag in pairs if word == "The" or whole).most_common(1)[0][0]
-                          for whole in (False, True))
+    assert found == tuple(
+        Counter(tag for word, tag in pairs if word == "The" or whole).most_common(1)[0][0] for whole in (False, True)
+    )
 
 
 def test_right_branching_trees_have_the_words_and_tags_of_the_reference():
@@ -68,8 +75,9 @@ def test_each_baseline_of_a_task_has_a_figure(name):
 
 
 def test_a_run_records_the_figures_of_its_baselines(tmp_path):
-    summary = start(small_config(write_trees(tmp_path / "data"), max_updates=2, validate_every=2, log_every=2),
-                    tmp_path / "run")
+    summary = start(
+        small_config(write_trees(tmp_path / "data"), max_updates=2, validate_every=2, log_every=2), tmp_path / "run"
+    )
     figure = summary["baselines"]["test"]["right-branching trees"]
     assert 0.0 < figure < 100.0
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["baselines"] == summary["baselines"]

@@ -11,10 +11,16 @@ from seq2seq_suite.cli import app as cli
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.tasks import find_task
 
-SCRIPTS = ("\u00fcber fa\u00e7ade na\u00efve \u00c5ngstr\u00f6m", "\u03c4\u03b7 \u03b3\u03ac\u03c4\u03b1 \u1fb3",
-           "\u0439\u043e\u0433\u0443\u0440\u0442 \u0457\u0445", "\u0915\u093c\u0932\u092e \u0921\u093c\u0930",
-           "\uac1c\uac00 \uace0\uc591\uc774\ub97c", "con ch\u00f3 nh\u00ecn th\u1ea5y",
-           "\u0643\u0622\u0628 \u0623\u062d", "\u304c\u3050 \u30d1\u30ea")  # Hindi's NFC is decomposed
+SCRIPTS = (
+    "\u00fcber fa\u00e7ade na\u00efve \u00c5ngstr\u00f6m",
+    "\u03c4\u03b7 \u03b3\u03ac\u03c4\u03b1 \u1fb3",
+    "\u0439\u043e\u0433\u0443\u0440\u0442 \u0457\u0445",
+    "\u0915\u093c\u0932\u092e \u0921\u093c\u0930",
+    "\uac1c\uac00 \uace0\uc591\uc774\ub97c",
+    "con ch\u00f3 nh\u00ecn th\u1ea5y",
+    "\u0643\u0622\u0628 \u0623\u062d",
+    "\u304c\u3050 \u30d1\u30ea",
+)  # Hindi's NFC is decomposed
 ROWS = {
     "translation": lambda text: {"src": text, "tgt": f"{text}."},
     "summarisation": lambda text: {"text": text, "summary": text},
@@ -22,14 +28,24 @@ ROWS = {
     "qa": lambda text: {"question": text, "context": f"{text}. {text}.", "answers": {"text": [text]}},
     "multilabel": lambda text: {"text": text, "labels": text.split()},
     "tagging": lambda text: {"words": text.split(), "tags": text},
-    "parsing": lambda text: {"tree": f"(S {' '.join(f'({word} {word})' for word in text.split())})"}}
+    "parsing": lambda text: {"tree": f"(S {' '.join(f'({word} {word})' for word in text.split())})"},
+}
 ROWS |= {name: partial(dict.fromkeys, columns_of(name)) for name in others(*ROWS)}
 LINES = {"parsing": lambda text: ROWS["parsing"](text)["tree"], "multilabel": lambda text: ", ".join(text.split())}
-PERFECT = {"translation": {"bleu": 100, "chrf": 100, "exact_match": 100}, "summarisation": {"rouge1": 100},
-           "qa": {"exact_match": 100, "f1": 100}, "multilabel": {"micro_f1": 100}, "tagging": {"accuracy": 100},
-           "parsing": {"f1": 100}, "asr": {"wer": 0, "cer": 0}, "speech_translation": {"bleu": 100}}
-PERFECT |= {name: {find_task(name).primary_metric: 100.0 * find_task(name).higher_is_better}
-            for name in others(*PERFECT, "language_model")}
+PERFECT = {
+    "translation": {"bleu": 100, "chrf": 100, "exact_match": 100},
+    "summarisation": {"rouge1": 100},
+    "qa": {"exact_match": 100, "f1": 100},
+    "multilabel": {"micro_f1": 100},
+    "tagging": {"accuracy": 100},
+    "parsing": {"f1": 100},
+    "asr": {"wer": 0, "cer": 0},
+    "speech_translation": {"bleu": 100},
+}
+PERFECT |= {
+    name: {find_task(name).primary_metric: 100.0 * find_task(name).higher_is_better}
+    for name in others(*PERFECT, "language_model")
+}
 
 
 @pytest.mark.parametrize("task", ROWS)
@@ -74,8 +90,12 @@ def test_names_of_labels_and_columns_are_read_in_one_form(tmp_path):
 
 def test_names_of_files_stay_as_they_are(tmp_path):
     name = normalize("NFD", "\u00fc.png")
-    task = make_task("detection", data__path=write_rows(tmp_path, [
-        {"file_name": name, "objects": {"bbox": [[0, 0, 5, 5]], "categories": ["x"]}}]))
+    task = make_task(
+        "detection",
+        data__path=write_rows(
+            tmp_path, [{"file_name": name, "objects": {"bbox": [[0, 0, 5, 5]], "categories": ["x"]}}]
+        ),
+    )
     (row,) = task.open("train", None)
     assert row.fields["file_name"] == name and task.source.read(row).name.endswith(name)
 

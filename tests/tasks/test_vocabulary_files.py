@@ -17,14 +17,21 @@ TEXTS = [{"text": f"oil rises {number} dlrs", "labels": ["oil", "up"]} for numbe
 ROWS = {
     "parsing": ({}, [{"tree": "(S (NP (NN cats)) (VP (VBP sleep)))"}]),
     "translation": ({"translation__vocabulary_size": 40}, [{"src": "the cat sleeps", "tgt": "die Katze schläft"}]),
-    "qa": ({"qa__encoding": "pieces", "qa__pieces": 40, "qa__pointer": False},
-           [{"question": "Who sleeps?", "context": "The cat sleeps.", "answer": "cat"}]),
+    "qa": (
+        {"qa__encoding": "pieces", "qa__pieces": 40, "qa__pointer": False},
+        [{"question": "Who sleeps?", "context": "The cat sleeps.", "answer": "cat"}],
+    ),
     "multilabel": ({"multilabel__head": "pooled", "multilabel__decision": "marginals"}, TEXTS),
 }
 DAMAGE = {
-    "empty": lambda whole: b"", "cut": lambda whole: whole[: len(whole) // 2], "nothing": lambda whole: None,
-    "noise": lambda whole: b"\x80\xfe\x00" * 9, "deep": lambda whole: b"[" * 100_000, "number": lambda whole: b"3",
-    "list": lambda whole: b"[[1, null]]", "object": lambda whole: b'{"format": 1, "threshold": true}',
+    "empty": lambda whole: b"",
+    "cut": lambda whole: whole[: len(whole) // 2],
+    "nothing": lambda whole: None,
+    "noise": lambda whole: b"\x80\xfe\x00" * 9,
+    "deep": lambda whole: b"[" * 100_000,
+    "number": lambda whole: b"3",
+    "list": lambda whole: b"[[1, null]]",
+    "object": lambda whole: b'{"format": 1, "threshold": true}',
 }
 
 
@@ -57,11 +64,22 @@ def test_a_path_that_can_be_none_is_refused(name, path, subset):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize(("name", "file"), [
-    ("parsing", "symbols.json"), ("parsing", "words.json"), ("translation", "joint.model"), ("qa", "pieces.model"),
-    ("qa", "symbols.json"), ("multilabel", "labels.json"), ("multilabel", "threshold.json"),
-    ("detection", "labels.json"), ("asr", "features.npz"), ("asr", "symbols.json"),
-    ("asr", "word_pairs.json")])
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("parsing", "symbols.json"),
+        ("parsing", "words.json"),
+        ("translation", "joint.model"),
+        ("qa", "pieces.model"),
+        ("qa", "symbols.json"),
+        ("multilabel", "labels.json"),
+        ("multilabel", "threshold.json"),
+        ("detection", "labels.json"),
+        ("asr", "features.npz"),
+        ("asr", "symbols.json"),
+        ("asr", "word_pairs.json"),
+    ],
+)
 def test_a_damaged_file_is_named(fitted, name, file, damage):
     task, path = fitted[name], fitted[name].folder / file
     task.load(task.folder)

@@ -69,8 +69,9 @@ def test_the_bar_is_as_long_as_what_is_done_and_time_runs_on_between_updates(clo
 
 def test_on_a_terminal_there_is_a_bar_with_messages_above_it():
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=100, color_system="standard",
-                      _environ={"TERM": "xterm-256color"})
+    console = Console(
+        file=stream, force_terminal=True, width=100, color_system="standard", _environ={"TERM": "xterm-256color"}
+    )
     with Progress(10, console=console) as progress:
         progress.update(5, fraction=0.5, loss=0.25, tokens_per_second=1000.0, learning_rate=1e-3)
         progress.validation(5, {"f1": 50.0}, True)
@@ -99,8 +100,10 @@ def test_an_error_within_takes_the_bar_away():
 
 
 def test_on_a_narrow_terminal_the_status_is_cut_not_broken():
-    console, paper = (Console(file=io.StringIO(), force_terminal=True, width=30, color_system=None,
-                              _environ={"TERM": "xterm"}) for _ in range(2))
+    console, paper = (
+        Console(file=io.StringIO(), force_terminal=True, width=30, color_system=None, _environ={"TERM": "xterm"})
+        for _ in range(2)
+    )
     with Progress(1000, console=console) as progress:
         progress.update(500, fraction=0.5, loss=0.412, tokens_per_second=12340.4, learning_rate=8.1e-4)
         paper.print(progress._render())

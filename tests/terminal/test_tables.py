@@ -9,15 +9,29 @@ from seq2seq_suite.terminal import tables
 
 
 def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
-    tables.print_summary({"splits": {"test": {"f1": 91.257, "exact": 40.0}, "validation": {"f1": float("nan")}},
-                          "signature": "evalb", "parameters": 1234567, "seconds": 61.2, "tokens_per_second": 12340.0})
+    tables.print_summary(
+        {
+            "splits": {"test": {"f1": 91.257, "exact": 40.0}, "validation": {"f1": float("nan")}},
+            "signature": "evalb",
+            "parameters": 1234567,
+            "seconds": 61.2,
+            "tokens_per_second": 12340.0,
+        }
+    )
     assert capsys.readouterr().out.splitlines() == [
-        "metric   test  validation", "f1      91.26           –", "exact   40.00           –", "evalb",
-        "1,234,567 parameters, 61 seconds, 12,340 tokens/s"]
+        "metric   test  validation",
+        "f1      91.26           –",
+        "exact   40.00           –",
+        "evalb",
+        "1,234,567 parameters, 61 seconds, 12,340 tokens/s",
+    ]
 
 
-TABLE = ("Dev_set & test", ("run", "f1", "verdict"), [
-    ("a|b", "\N{MINUS SIGN}0.50", "better"), ("c_d", "9.00", "\N{EN DASH}")])
+TABLE = (
+    "Dev_set & test",
+    ("run", "f1", "verdict"),
+    [("a|b", "\N{MINUS SIGN}0.50", "better"), ("c_d", "9.00", "\N{EN DASH}")],
+)
 
 
 def test_tables_are_written_as_printed_in_the_format_of_the_name(tmp_path):

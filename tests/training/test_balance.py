@@ -11,8 +11,10 @@ WEIGHTS = {"loud": 1.0, "quiet": 2.0}
 
 def losses(shared, own, given):
     """Of two tasks on shared weights, one a thousand times the other; the second has weights of its own besides."""
-    return {"loud": WEIGHTS["loud"] * 1000.0 * shared(given).square().mean(),
-            "quiet": WEIGHTS["quiet"] * own(shared(given)).abs().mean()}
+    return {
+        "loud": WEIGHTS["loud"] * 1000.0 * shared(given).square().mean(),
+        "quiet": WEIGHTS["quiet"] * own(shared(given)).abs().mean(),
+    }
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])

@@ -77,8 +77,7 @@ def test_best_last_and_the_newest_are_kept(tmp_path):
 
 def test_nothing_in_a_checkpoint_needs_pickle(tmp_path):
     path = save(tmp_path, parts(), Progress(update=1))
-    assert sorted(file.name for file in path.iterdir()) == ["model.safetensors", "state.json",
-                                                            "training.safetensors"]
+    assert sorted(file.name for file in path.iterdir()) == ["model.safetensors", "state.json", "training.safetensors"]
     for name in ("model.safetensors", "training.safetensors"):
         with safe_open(path / name, "pt") as file:
             assert list(file.keys())
@@ -112,8 +111,11 @@ def test_weights_are_what_was_written_or_are_refused(tmp_path, joint):
         checkpoint.export(folder, model)
     else:
         save(folder, parts(), Progress(update=1, best_update=1, best_figure=0.5))
-    loads = [lambda: weights.load_best(tmp_path, model), lambda: weights.load_weights(folder / "best", model),
-             lambda: weights.load_parts(folder / "best", model, [])]
+    loads = [
+        lambda: weights.load_best(tmp_path, model),
+        lambda: weights.load_weights(folder / "best", model),
+        lambda: weights.load_parts(folder / "best", model, []),
+    ]
     for load in loads:
         load()
     flip(folder / "best" / "model.safetensors")
@@ -139,10 +141,13 @@ def test_a_best_checkpoint_that_gives_way_to_a_better_one_while_it_is_read_is_no
 
 def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, layer_shape, roughen):
     torch.manual_seed(1)
-    without, grown = (nn.ModuleDict({"decoder": MaskedDecoder(layer_shape(encoder_kernel=kernel), 2, has_memory=False)})
-                      for kernel in (0, 3))
-    save_file({name: tensor.clone() for name, tensor in roughen(without).state_dict().items()},
-              tmp_path / "model.safetensors")
+    without, grown = (
+        nn.ModuleDict({"decoder": MaskedDecoder(layer_shape(encoder_kernel=kernel), 2, has_memory=False)})
+        for kernel in (0, 3)
+    )
+    save_file(
+        {name: tensor.clone() for name, tensor in roughen(without).state_dict().items()}, tmp_path / "model.safetensors"
+    )
     with pytest.raises(DataError, match="missing"):
         weights.load_weights(tmp_path, grown)
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
@@ -151,16 +156,19 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
     def count(model: nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
 
-    for load in (lambda: weights.load_weights(tmp_path, grown, grown=True),
-                 lambda: weights.load_parts(tmp_path, grown, ["decoder"])):
+    for load in (
+        lambda: weights.load_weights(tmp_path, grown, grown=True),
+        lambda: weights.load_parts(tmp_path, grown, ["decoder"]),
+    ):
         roughen(grown)
         new = count(grown) - count(without)
         assert load().endswith(f"{count(without):,} parameters, and {new:,} new ones of convolutions")
         torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
-        weights.load_parts(tmp_path, nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(), 3, has_memory=False)}),
-                              ["decoder"])
+        weights.load_parts(
+            tmp_path, nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(), 3, has_memory=False)}), ["decoder"]
+        )
 
 
 def test_a_best_checkpoint_that_is_gone_is_forgotten_and_named(tmp_path):
@@ -189,8 +197,10 @@ def test_a_checkpoint_that_the_disk_has_no_room_for_leaves_the_one_before_it_as_
 
 
 def test_no_directory_is_made_anew_for_a_checkpoint(tmp_path):
-    for write in (lambda folder: save(folder, parts(), Progress(update=1)),
-                  lambda folder: checkpoint.export(folder, parts()[0])):
+    for write in (
+        lambda folder: save(folder, parts(), Progress(update=1)),
+        lambda folder: checkpoint.export(folder, parts()[0]),
+    ):
         with pytest.raises(FileNotFoundError):
             write(tmp_path / "deleted" / "checkpoints")
     assert list(tmp_path.iterdir()) == []
@@ -228,8 +238,10 @@ def test_averaging_can_be_switched_on_and_off_between_sessions(tmp_path):
 def test_the_state_of_another_optimizer_is_refused(tmp_path, optimizer, older):
     torch.manual_seed(1)
     models = [nn.Linear(3, 3) for _ in range(2)]
-    first, second = (build_optimizer(model, Training(optimizer=name)) for model, name in
-                     zip(models, (optimizer, {"adamw": "muon", "muon": "adamw"}[optimizer]), strict=True))
+    first, second = (
+        build_optimizer(model, Training(optimizer=name))
+        for model, name in zip(models, (optimizer, {"adamw": "muon", "muon": "adamw"}[optimizer]), strict=True)
+    )
     models[0](torch.ones(1, 3)).sum().backward()
     first.step()
     state = save(tmp_path, (models[0], first, None), Progress(update=1)) / "state.json"

@@ -60,8 +60,9 @@ def test_every_optimizer_is_built_by_its_row_and_takes_its_options(name):
 
 
 def test_the_options_of_an_optimizer_reach_it():
-    groups = build_optimizer(small_model(), options(optimizer="muon", optimizer_options={
-        "momentum": 0.5, "factor": 2.0, "eps": 1e-3})).param_groups
+    groups = build_optimizer(
+        small_model(), options(optimizer="muon", optimizer_options={"momentum": 0.5, "factor": 2.0, "eps": 1e-3})
+    ).param_groups
     assert [group.get("momentum") for group in groups] == [0.5, None, None]
     assert [group.get("factor", 1.0) for group in groups] == [2.0, 1.0, 1.0]
     assert [group.get("eps") for group in groups] == [None, 1e-3, 1e-3]
@@ -118,8 +119,9 @@ def test_swapping_twice_changes_nothing():
 
 def small_model(**variant: object) -> nn.Module:
     torch.manual_seed(0)
-    backbone = Backbone.model_validate({"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1,
-                                        "decoder_layers": 1, **variant})
+    backbone = Backbone.model_validate(
+        {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1, **variant}
+    )
     return build_model(backbone, Shape(WordShape(11, 7, (0.0,) * 11), TargetShape(9, num_focus=2, num_context=1)))
 
 
@@ -150,8 +152,10 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
 def test_of_a_joint_model_too_muon_leaves_the_labels_to_adamw():
     torch.manual_seed(0)
     shape = Shape(TokenShape(11), TargetShape(9, source_labels=(("tags", 5, 0.5),)))
-    parts = {name: Learner(model, strategy_of(Autoregressive, auxiliaries=auxiliaries_of(shape)))
-             for name, model in (("one", small_model()), ("two", small_model(experts=3)))}
+    parts = {
+        name: Learner(model, strategy_of(Autoregressive, auxiliaries=auxiliaries_of(shape)))
+        for name, model in (("one", small_model()), ("two", small_model(experts=3)))
+    }
     model = JointLearner(parts, {"one": 1.0, "two": 1.0})
     optimizer = build_optimizer(model, options(optimizer="muon"))
     moved = {parameter for group in optimizer.param_groups if "momentum" in group for parameter in group["params"]}

@@ -55,11 +55,15 @@ def yaml(tmp_path, monkeypatch) -> Path:
 
 def config_of(yaml: Path, name: str = "Signs", options: str = "{}"):
     """The configuration of a file that names the optimiser as a user does."""
-    values = small_config(write_trees(Path("data").resolve()), max_updates=4, save_every=2, validate_every=2,
-                          log_every=1)
-    yaml.write_text(dump(values).replace("format: 1\n", "").replace(
-        "optimizer: adamw\n", f"optimizer: signs.py:{name}\n").replace(
-            "optimizer_options: {}", f"optimizer_options: {options}"))
+    values = small_config(
+        write_trees(Path("data").resolve()), max_updates=4, save_every=2, validate_every=2, log_every=1
+    )
+    yaml.write_text(
+        dump(values)
+        .replace("format: 1\n", "")
+        .replace("optimizer: adamw\n", f"optimizer: signs.py:{name}\n")
+        .replace("optimizer_options: {}", f"optimizer_options: {options}")
+    )
     return load(yaml, own=True)
 
 
@@ -96,13 +100,16 @@ def test_numbers_of_its_state_are_kept_exactly_and_other_things_refused(yaml):
         start(config_of(yaml, "Notes"), Path("notes"))
 
 
-@pytest.mark.parametrize(("name", "options", "said"), [
-    ("Signs", "{speed: 1}", r"signs\.py.*Signs fails: TypeError: .*unexpected keyword argument 'speed'"),
-    ("nothing", "{}", "it gives NoneType, no torch.optim.Optimizer"),
-    ("some", "{}", "it does not have exactly the parameters that it was given"),
-    ("breaks", "{}", r"signs\.py:\d+: training\.optimizer: breaks fails: ZeroDivisionError"),
-    ("other", "{}", "it has no function or class other"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("Signs", "{speed: 1}", r"signs\.py.*Signs fails: TypeError: .*unexpected keyword argument 'speed'"),
+        ("nothing", "{}", "it gives NoneType, no torch.optim.Optimizer"),
+        ("some", "{}", "it does not have exactly the parameters that it was given"),
+        ("breaks", "{}", r"signs\.py:\d+: training\.optimizer: breaks fails: ZeroDivisionError"),
+        ("other", "{}", "it has no function or class other"),
+    ],
+)
 def test_what_it_gets_wrong_is_said(yaml, name, options, said):
     with pytest.raises(ConfigError, match=said):
         start(config_of(yaml, name, options), Path("run"))

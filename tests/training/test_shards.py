@@ -17,22 +17,39 @@ from seq2seq_suite.runs import distributed
 pytestmark = pytest.mark.slow
 PRESETS = Path(__file__).parents[2] / "tasks"
 # Preset and settings: a guide without symbols, layers used several times, paths in a graph.
-SHAPES = {"tags": ("parsing-nat", ["parsing.unknown_rate=0"]), "steps": ("translation", ["backbone.encoder_steps=2"]),
-          "graph": ("translation-nat", ["strategy.kind=dag", "strategy.glancing=[0,0]"])}
+SHAPES = {
+    "tags": ("parsing-nat", ["parsing.unknown_rate=0"]),
+    "steps": ("translation", ["backbone.encoder_steps=2"]),
+    "graph": ("translation-nat", ["strategy.kind=dag", "strategy.glancing=[0,0]"]),
+}
 
 
 def shaped(name: str, *, shard: bool) -> Config:
     preset, settings = SHAPES[name]
-    small = ["data.size=32", "data.test_splits=[]", "backbone.width=16", "backbone.feed_forward_width=16",
-             "backbone.num_heads=2", "backbone.encoder_layers=1", "backbone.decoder_layers=1", "backbone.dropout=0",
-             "training.optimizer=adamw", "training.precision=float32", "training.max_updates=3", "training.log_every=1",
-             "training.validate_examples=2", "training.threads=1", f"training.shard={str(shard).lower()}"]
+    small = [
+        "data.size=32",
+        "data.test_splits=[]",
+        "backbone.width=16",
+        "backbone.feed_forward_width=16",
+        "backbone.num_heads=2",
+        "backbone.encoder_layers=1",
+        "backbone.decoder_layers=1",
+        "backbone.dropout=0",
+        "training.optimizer=adamw",
+        "training.precision=float32",
+        "training.max_updates=3",
+        "training.log_every=1",
+        "training.validate_examples=2",
+        "training.threads=1",
+        f"training.shard={str(shard).lower()}",
+    ]
     return config_file.load(PRESETS / f"{preset}.yaml", [*small, *settings])
 
 
 def configured(folder: Path, *, shard: bool, updates: int = 4) -> Config:
-    return without_chance(small_config(folder, shard=shard, accumulate=2, max_updates=updates, validate_every=2,
-                                       weight_decay=0.1))
+    return without_chance(
+        small_config(folder, shard=shard, accumulate=2, max_updates=updates, validate_every=2, weight_decay=0.1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +113,10 @@ def test_shards_are_trained_as_one_process_is_and_resumed_by_any_number(place, r
 def test_what_is_divided_may_have_any_shape(place, tmp_path, name):
     with few_rows(8):
         start(shaped(name, shard=False), tmp_path / "one")
-    losses = [[row[key] for row in metrics(path) for key in row if key.startswith("loss_")]
-              for path in (tmp_path / "one", place / name)]
+    losses = [
+        [row[key] for row in metrics(path) for key in row if key.startswith("loss_")]
+        for path in (tmp_path / "one", place / name)
+    ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) >= 3
 
 

@@ -40,11 +40,16 @@ def make_trainer(config: Config, directory) -> Trainer:
     encoded_validation = task.encode(validation)
     directory.mkdir(exist_ok=True)
     return Trainer(
-        run=RunDirectory(directory), options=config.training, learner=predictor.learner,
+        run=RunDirectory(directory),
+        options=config.training,
+        learner=predictor.learner,
         batches=Bucketed(encoded, "parsing", batch_tokens=config.training.batch_tokens, seed=1),
         validate=lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
-        metric=Metric("f1", True), device=torch.device("cpu"), precision=torch.float32,
-        origins=[example.origin for example in train])
+        metric=Metric("f1", True),
+        device=torch.device("cpu"),
+        precision=torch.float32,
+        origins=[example.origin for example in train],
+    )
 
 
 def without_chance(config: Config) -> Config:
@@ -65,7 +70,8 @@ def test_ragged_halves_of_a_batch_give_the_gradient_of_the_whole(folder, tmp_pat
     for name, gradient in whole.items():
         assert torch.allclose(gradient, recorder.gradients[name], rtol=1e-4, atol=1e-6), name
     assert {name: float(value) for name, value in losses.items()} == pytest.approx(
-        {name: float(value) for name, value in losses_of_parts.items()}, rel=1e-5)
+        {name: float(value) for name, value in losses_of_parts.items()}, rel=1e-5
+    )
 
 
 def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(folder, tmp_path):
@@ -99,9 +105,21 @@ def test_the_strategy_receives_before_each_update_how_far_training_is(folder, tm
 
 def test_training_is_its_plain_loop(folder, tmp_path):
     """AdamW, decay of matrices, warm-up, schedule, clipping, accumulation and the average, written out."""
-    config = without_chance(small_config(
-        folder, max_updates=8, accumulate=2, learning_rate=0.01, warmup_updates=3, schedule="power", decay_power=0.7,
-        weight_decay=0.1, clip_norm=0.5, ema_decay=0.3, optimizer_options={"betas": (0.8, 0.95), "eps": 1e-3}))
+    config = without_chance(
+        small_config(
+            folder,
+            max_updates=8,
+            accumulate=2,
+            learning_rate=0.01,
+            warmup_updates=3,
+            schedule="power",
+            decay_power=0.7,
+            weight_decay=0.1,
+            clip_norm=0.5,
+            ema_decay=0.3,
+            optimizer_options={"betas": (0.8, 0.95), "eps": 1e-3},
+        )
+    )
     trainer = make_trainer(config, tmp_path)
     twin = copy.deepcopy(trainer.learner).train()
     weights = dict(twin.named_parameters())
@@ -113,8 +131,10 @@ def test_training_is_its_plain_loop(folder, tmp_path):
         losses, rate = trainer._update(parts)
         batches = [next(same)[2] for _ in range(2)]
         found = [twin(batch) for batch in batches]
-        means = {name: sum(loss.sums[name] for loss in found) / sum(loss.counts[name] for loss in found)
-                 for name in found[0].sums}
+        means = {
+            name: sum(loss.sums[name] for loss in found) / sum(loss.counts[name] for loss in found)
+            for name in found[0].sums
+        }
         total = sum(weight * means[name] for name, weight in found[0].weights.items())
         slopes = dict(zip(weights, torch.autograd.grad(total, list(weights.values())), strict=True))
         norm = math.sqrt(sum(float(slope.square().sum()) for slope in slopes.values()))
@@ -128,13 +148,17 @@ def test_training_is_its_plain_loop(folder, tmp_path):
                 second[name] = 0.95 * second[name] + 0.05 * slope.square()
                 if weight.dim() > 1:
                     weight -= expected_rate * 0.1 * weight
-                weight -= expected_rate * (first[name] / (1.0 - 0.8**update)) / (
-                    (second[name] / (1.0 - 0.95**update)).sqrt() + 1e-3)
+                weight -= (
+                    expected_rate
+                    * (first[name] / (1.0 - 0.8**update))
+                    / ((second[name] / (1.0 - 0.95**update)).sqrt() + 1e-3)
+                )
                 average[name] = share * average[name] + (1.0 - share) * weight
         tokens += sum(int(batch.target_mask.sum() + batch.source_mask.sum()) for batch in batches)
         assert rate == pytest.approx(expected_rate)
         assert {name: float(value) for name, value in losses.items()} == pytest.approx(
-            {name: float(value.detach()) for name, value in means.items()}, rel=1e-3)
+            {name: float(value.detach()) for name, value in means.items()}, rel=1e-3
+        )
         for name, value in trainer.learner.named_parameters():
             torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-4)
             torch.testing.assert_close(trainer.average.weights[name], average[name], rtol=1e-3, atol=1e-4)
@@ -154,18 +178,29 @@ def test_the_best_is_kept_and_what_came_since_is_counted(folder, tmp_path):
         trainer.progress.update = update
         assert trainer._validate(StopRequest()) and not trainer._validate(StopRequest())  # once for each update
         progress = trainer.progress
-        seen.append((progress.best_update, progress.best_figure, progress.validations_since_best,
-                     bool(trainer.limit_reached())))
-    assert seen == [(1, 10.0, 0, False), (2, 30.0, 0, False), (2, 30.0, 1, False), (2, 30.0, 2, True),
-                    (5, 40.0, 0, False), (5, 40.0, 1, False)]
+        seen.append(
+            (progress.best_update, progress.best_figure, progress.validations_since_best, bool(trainer.limit_reached()))
+        )
+    assert seen == [
+        (1, 10.0, 0, False),
+        (2, 30.0, 0, False),
+        (2, 30.0, 1, False),
+        (2, 30.0, 2, True),
+        (5, 40.0, 0, False),
+        (5, 40.0, 1, False),
+    ]
     assert reported == [(update, update in (1, 2, 5)) for update in range(1, 7)]
     assert [row["f1"] for row in metrics(tmp_path)][:2] == [10.0, 30.0]
 
 
 def test_a_run_ends_by_updates_or_by_minutes_whichever_come_first(folder):
     options = small_config(folder, max_updates=100, max_minutes=2.0, patience=3).training
-    for update, seconds, since, why in ((99, 119.0, 2, ""), (100, 0.0, 0, "max_updates"), (5, 120.0, 0, "max_minutes"),
-                                        (5, 6.0, 3, "patience")):
+    for update, seconds, since, why in (
+        (99, 119.0, 2, ""),
+        (100, 0.0, 0, "max_updates"),
+        (5, 120.0, 0, "max_minutes"),
+        (5, 6.0, 3, "patience"),
+    ):
         said = limit_reached(options, Progress(update=update, seconds=seconds, validations_since_best=since), "f1")
         assert why in said and bool(said) == bool(why)
 
@@ -201,14 +236,23 @@ def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
 def test_a_run_learns_and_every_row_of_its_metrics_is_finite(folder, tmp_path):
     start(small_config(folder, max_updates=60, learning_rate=1e-2, validate_every=30, save_every=100), tmp_path / "run")
     rows = metrics(tmp_path / "run")
-    assert all(value is not None and (isinstance(value, str) or math.isfinite(value))
-               for row in rows for value in row.values())
+    assert all(
+        value is not None and (isinstance(value, str) or math.isfinite(value)) for row in rows for value in row.values()
+    )
     losses = [row["loss_cross_entropy"] for row in rows if row["split"] == "train"]
     assert losses[-1] < 0.7 * losses[0]
     assert [row["update"] for row in rows if row["split"] == "validation"] == [30, 60]
     assert [row["update"] for row in rows if row["split"] == "train"] == [1, *range(2, 61, 2)]
-    assert rows[0].keys() == {"update", "split", "epoch", "tokens", "learning_rate", "loss_cross_entropy",
-                              "loss_tags", "loss_moves"}
+    assert rows[0].keys() == {
+        "update",
+        "split",
+        "epoch",
+        "tokens",
+        "learning_rate",
+        "loss_cross_entropy",
+        "loss_tags",
+        "loss_moves",
+    }
 
 
 def test_patience_ends_a_run_and_a_resumed_one_ends_again(folder, tmp_path, capsys, monkeypatch):
@@ -232,8 +276,17 @@ def test_a_loss_that_is_not_finite_ends_with_1_names_the_rows_and_spares_the_che
     start(config, directory)
     yaml.write_text(config_file.dump(config))
     before = {path: path.read_bytes() for path in (directory / "checkpoints").rglob("*") if path.is_file()}
-    command = ["run", str(yaml), "--output", str(directory), "--resume", "training.max_updates=50",
-               "training.learning_rate=1e9", "training.save_every=40", "training.validate_every=40"]
+    command = [
+        "run",
+        str(yaml),
+        "--output",
+        str(directory),
+        "--resume",
+        "training.max_updates=50",
+        "training.learning_rate=1e9",
+        "training.save_every=40",
+        "training.validate_every=40",
+    ]
     capsys.readouterr()
     assert cli.main(command) == 1
     errors = capsys.readouterr().err
@@ -250,8 +303,10 @@ def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tm
     before = {name: value.clone() for name, value in trainer.learner.state_dict().items()}
     with pytest.raises(RunError, match="update 1; the batch had"):
         trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
-    assert all(torch.equal(torch.nan_to_num(value), torch.nan_to_num(before[name]))
-               for name, value in trainer.learner.state_dict().items())
+    assert all(
+        torch.equal(torch.nan_to_num(value), torch.nan_to_num(before[name]))
+        for name, value in trainer.learner.state_dict().items()
+    )
 
 
 def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weights(folder, tmp_path):
@@ -293,8 +348,9 @@ def test_a_run_whose_metric_is_constant_keeps_the_lowest_loss_and_says_so(folder
     assert "f1 is 0 at all 4 validations" in (tmp_path / "log.txt").read_text()
 
 
-@pytest.mark.parametrize(("updates", "every", "logged"), [(4, 4, [1, 4]), (5, 2, [1, 2, 4, 5]), (1, 50, [1]),
-                                                          (3, 50, [1, 3])])
+@pytest.mark.parametrize(
+    ("updates", "every", "logged"), [(4, 4, [1, 4]), (5, 2, [1, 2, 4, 5]), (1, 50, [1]), (3, 50, [1, 3])]
+)
 def test_first_and_last_update_are_logged_whatever_the_interval(folder, tmp_path, capsys, updates, every, logged):
     start(small_config(folder, max_updates=updates, log_every=every, validate_every=2), tmp_path / "run")
     printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("update ")]
@@ -302,7 +358,8 @@ def test_first_and_last_update_are_logged_whatever_the_interval(folder, tmp_path
     assert [row["update"] for row in metrics(tmp_path / "run") if row["split"] == "train"] == logged
     log = (tmp_path / "run" / "log.txt").read_text()
     assert [line[21:] for line in log.splitlines() if line[21:].startswith("update ")] == [
-        line.rpartition("  ")[0] for line in printed]  # without the time left
+        line.rpartition("  ")[0] for line in printed
+    ]  # without the time left
 
 
 def test_the_log_has_what_is_printed(folder, tmp_path, capsys):

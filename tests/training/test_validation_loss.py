@@ -19,12 +19,15 @@ def folder(tmp_path_factory):
 def trained(folder, tmp_path, request):
     """A trainer, its predictor, and the validation split."""
     config = small_config(folder)
-    strategy = {"autoregressive": {"kind": "autoregressive", "scheduled_sampling": 0.5},
-                "mask_predict": {"kind": "mask_predict"}}[request.param]
-    config = type(config).model_validate({**config.model_dump(), "strategy": strategy, "parsing": {
-        "max_characters": 8, "guide": False}})
+    strategy = {
+        "autoregressive": {"kind": "autoregressive", "scheduled_sampling": 0.5},
+        "mask_predict": {"kind": "mask_predict"},
+    }[request.param]
+    config = type(config).model_validate(
+        {**config.model_dump(), "strategy": strategy, "parsing": {"max_characters": 8, "guide": False}}
+    )
     directory = RunDirectory(tmp_path)
-    part, = parts = read_parts(config, directory)
+    (part,) = parts = read_parts(config, directory)
     trainer, predictors = build_trainer(config, directory, parts, resume=False, command=[])
     return trainer, predictors[part.name], part.encoded["validation"]
 
@@ -44,17 +47,18 @@ def test_losses_are_the_same_each_time_and_draw_nothing_from_training(trained):
 
 def test_losses_are_means_over_symbols_whatever_the_batches(folder, tmp_path):
     config, directory = small_config(folder), RunDirectory(tmp_path)
-    part, = parts = read_parts(config, directory)
+    (part,) = parts = read_parts(config, directory)
     predictor = build_trainer(config, directory, parts, resume=False, command=[])[1][part.name]
     encoded = part.encoded["validation"]
-    whole, single = (replace(predictor, options=predictor.options.changed(batch_sentences=size)).losses(encoded)
-                     for size in (8, 1))
+    whole, single = (
+        replace(predictor, options=predictor.options.changed(batch_sentences=size)).losses(encoded) for size in (8, 1)
+    )
     assert whole == pytest.approx(single, rel=1e-4)
 
 
 def test_the_examples_of_the_losses_are_spread_over_the_split(folder, tmp_path, monkeypatch):
     config, directory = small_config(folder), RunDirectory(tmp_path)
-    part, = parts = read_parts(config, directory)
+    (part,) = parts = read_parts(config, directory)
     for most, chosen in ((2, [0, 4]), (3, [0, 3, 6]), (8, range(8)), (100, range(8))):
         monkeypatch.setattr("seq2seq_suite.experiments.joint._FEW", most)
         trainer, predictors = build_trainer(config, directory, parts, resume=False, command=[])

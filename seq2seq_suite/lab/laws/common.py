@@ -27,8 +27,12 @@ class Weights(NamedTuple):
     @staticmethod
     def drawn(width: int) -> Weights:
         """Matrices that keep the size of what they are given, and biases that matter."""
-        return Weights(*(torch.randn(width, width) / math.sqrt(width) if kind == "w" else torch.randn(width) * 0.3
-                         for kind in "wbwbwbwb"))
+        return Weights(
+            *(
+                torch.randn(width, width) / math.sqrt(width) if kind == "w" else torch.randn(width) * 0.3
+                for kind in "wbwbwbwb"
+            )
+        )
 
 
 def real(lengths: Sequence[int]) -> Tensor:
@@ -42,17 +46,21 @@ def unchanged(student: Student, function: str, names: str, *arguments: Any) -> A
     for name, before, after in zip(names.split(), arguments, student.after, strict=False):
         same = torch.equal(before, after) if isinstance(before, Tensor) else before == after
         if not same:
-            raise Broken(f"`{name}` was changed in place; the caller still needs it",
-                         f"`{name}` 被就地修改了，而调用者还要用它")
+            raise Broken(
+                f"`{name}` was changed in place; the caller still needs it", f"`{name}` 被就地修改了，而调用者还要用它"
+            )
     return found
 
 
 def only(got: Any, expected: Any, message: str, message_zh: str) -> None:
     """Symbols, trees and truths: equal or not."""
     if plain(got) != plain(expected):
-        raise Broken(f"{message}: got {repr_short(got)}, expected {repr_short(expected)}",
-                     f"{message_zh}：得到 {repr_short(got)}，应为 {repr_short(expected)}", got=repr_short(got),
-                     expected=repr_short(expected))
+        raise Broken(
+            f"{message}: got {repr_short(got)}, expected {repr_short(expected)}",
+            f"{message_zh}：得到 {repr_short(got)}，应为 {repr_short(expected)}",
+            got=repr_short(got),
+            expected=repr_short(expected),
+        )
 
 
 def plain(value: Any) -> Any:

@@ -8,8 +8,16 @@ from torch import Tensor, nn
 from seq2seq_suite.model.attention import MultiHeadAttention, RelativePositions, weighted_mean
 
 
-def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
-                       bias_HTS: Tensor | None = None, *, weight_HE: Tensor, dropout_rate: float = 0.0) -> Tensor:
+def additive_attention(
+    query_BHTE: Tensor,
+    key_BHSE: Tensor,
+    value_BHSE: Tensor,
+    visible_BHTS: Tensor | None = None,
+    bias_HTS: Tensor | None = None,
+    *,
+    weight_HE: Tensor,
+    dropout_rate: float = 0.0,
+) -> Tensor:
     """sum_s softmax_s(v . tanh(q + k_s)) value_s.
 
     The products W s and U h of the paper's v^T tanh(W s + U h) are the queries and keys.
@@ -26,8 +34,13 @@ def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor,
     Source: Bahdanau et al. 2015, section 3.1 and appendix A.1.2, in each head of Vaswani et al. 2017.
     """
     # Head by head: a product with one vector is about twice as fast as a batch of products with several.
-    scores = torch.stack([torch.tanh_(query.unsqueeze(2) + key.unsqueeze(1)) @ weight for query, key, weight
-                          in zip(query_BHTE.unbind(1), key_BHSE.unbind(1), weight_HE, strict=True)], 1)
+    scores = torch.stack(
+        [
+            torch.tanh_(query.unsqueeze(2) + key.unsqueeze(1)) @ weight
+            for query, key, weight in zip(query_BHTE.unbind(1), key_BHSE.unbind(1), weight_HE, strict=True)
+        ],
+        1,
+    )
     if bias_HTS is not None:
         scores = scores + bias_HTS
     return weighted_mean(scores, value_BHSE, visible_BHTS, dropout_rate)
@@ -36,8 +49,9 @@ def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor,
 class AdditiveMultiHeadAttention(MultiHeadAttention):
     """`MultiHeadAttention` with `additive_attention`, a learned vector for each head."""
 
-    def __init__(self, width: int, num_heads: int, *, dropout_rate: float = 0.0,
-                 positions: RelativePositions | None = None):
+    def __init__(
+        self, width: int, num_heads: int, *, dropout_rate: float = 0.0, positions: RelativePositions | None = None
+    ):
         super().__init__(width, num_heads, dropout_rate=dropout_rate, positions=positions)
         head_width = width // num_heads
         self.score_weight = nn.Parameter(torch.randn(num_heads, head_width) * head_width**-0.5)

@@ -46,8 +46,8 @@ class ConvolutionalEncoder(nn.Module):
     def __init__(self, shape: LayerShape, num_layers: int, *, kernel: int, dilations: Sequence[int]):
         super().__init__()
         self.layers = nn.ModuleList(
-            GatedConvolution(shape.width, kernel, dilations[number % len(dilations)])
-            for number in range(num_layers))
+            GatedConvolution(shape.width, kernel, dilations[number % len(dilations)]) for number in range(num_layers)
+        )
         self.norms = nn.ModuleList(shape.norm(shape.width) for _ in range(num_layers))
         self.dropout, self.pre_norm = nn.Dropout(shape.dropout), shape.layer.ends_in_norm
         self.norm = shape.last_norm()

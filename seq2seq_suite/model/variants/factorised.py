@@ -25,8 +25,9 @@ class FactorisedEmbedding(nn.Module):
         self.embedding_dim = width
         self.table = nn.Embedding(size, narrow_width, padding_idx=padding_idx)
         # A bare parameter: it belongs to the embedding, not to the matrices between hidden states.
-        self.projection = nn.Parameter(nn.init.normal_(self.table.weight.new_empty(width, narrow_width),
-                                                       std=width**-0.5))
+        self.projection = nn.Parameter(
+            nn.init.normal_(self.table.weight.new_empty(width, narrow_width), std=width**-0.5)
+        )
 
     @property
     def weight(self) -> Tensor:

@@ -49,8 +49,16 @@ class PowerNorm(nn.Module):
             return (x.float() * scale + self.bias).to(x.dtype)
         mask = real_positions()
         weight = x.new_ones(x.shape[:-1], dtype=torch.float32) if mask is None else mask.expand(x.shape[:-1]).float()
-        y = _PowerNormFunction.apply(x.float(), weight[..., None], self.mean_square, self.gradient_mean, self.passes,
-                                     self.momentum, self.warms, self.epsilon)
+        y = _PowerNormFunction.apply(
+            x.float(),
+            weight[..., None],
+            self.mean_square,
+            self.gradient_mean,
+            self.passes,
+            self.momentum,
+            self.warms,
+            self.epsilon,
+        )
         return (y * self.gain + self.bias).to(x.dtype)
 
 
@@ -79,8 +87,9 @@ class _PowerNormFunction(torch.autograd.Function):
         """The gradient of x, with the running mean of gradient times output in place of this batch's."""
         normalised, weight, square, count = ctx.saved_tensors
         grad = grad * weight
-        products, squares = _over_processes((grad * normalised).sum(ctx.dims),
-                                            (normalised.square() * weight).sum(ctx.dims))
+        products, squares = _over_processes(
+            (grad * normalised).sum(ctx.dims), (normalised.square() * weight).sum(ctx.dims)
+        )
         correlation, power = products / count, squares / count
         nu = correlation if ctx.warms else ctx.gradient_mean
         grad_x = (grad - nu * normalised * weight) * (square + ctx.epsilon).rsqrt()

@@ -43,10 +43,11 @@ class _Encoder(nn.Module):
 
 
 class _Decoder(nn.Module):
-    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
-                ) -> tuple[Tensor, Cache | None]:
+    def forward(
+        self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None
+    ) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`; what no position sees is padding."""
-        with on_real_positions(None if visible is None else visible[..., -x.size(1):].any(1)):
+        with on_real_positions(None if visible is None else visible[..., -x.size(1) :].any(1)):
             return super().forward(x, visible, memory, cache)
 
 

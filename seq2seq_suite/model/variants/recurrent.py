@@ -38,8 +38,9 @@ class RecurrentEncoder(nn.Module):
     def __init__(self, shape: LayerShape, num_layers: int, *, cell: str):
         super().__init__()
         build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
-        self.layers = nn.ModuleList(build(shape.width, shape.width // 2, batch_first=True, bidirectional=True)
-                                    for _ in range(num_layers))
+        self.layers = nn.ModuleList(
+            build(shape.width, shape.width // 2, batch_first=True, bidirectional=True) for _ in range(num_layers)
+        )
         self.dropout = nn.Dropout(shape.dropout)
         self.norm = shape.last_norm()
 
@@ -120,16 +121,20 @@ class RecurrentDecoder(nn.Module):
         weight = memory.mask.unsqueeze(2).to(memory.values.dtype)
         mean = (memory.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
         start = torch.tanh(self.begin(mean)).unflatten(1, (len(self.cells), self.width))
-        return RecurrentMemory((KeysValues(keys, memory.values.unsqueeze(1)),), memory.mask.unsqueeze(1),
-                               CellStates(start, torch.zeros_like(start)))
+        return RecurrentMemory(
+            (KeysValues(keys, memory.values.unsqueeze(1)),),
+            memory.mask.unsqueeze(1),
+            CellStates(start, torch.zeros_like(start)),
+        )
 
     def new_cache(self, like: Tensor) -> RecurrentCache:
         """No states yet, for inputs like x (N,T,D)."""
         nothing = like.new_empty(like.size(0), 0, self.width)
         return RecurrentCache((), CellStates(nothing, nothing))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: RecurrentMemory, cache: RecurrentCache | None = None
-                ) -> tuple[Tensor, RecurrentCache | None]:
+    def forward(
+        self, x: Tensor, visible: Tensor | None, memory: RecurrentMemory, cache: RecurrentCache | None = None
+    ) -> tuple[Tensor, RecurrentCache | None]:
         """Hidden states of the target; see `TransformerDecoder.forward`.
 
         Args:

@@ -46,8 +46,15 @@ class StepSignal(nn.Module):
 class UniversalTransformerEncoder(TransformerEncoder):
     """`TransformerEncoder` whose layers are applied `num_steps` times."""
 
-    def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None, *,
-                 num_steps: int, step_positions: nn.Module):
+    def __init__(
+        self,
+        shape: LayerShape,
+        num_layers: int,
+        positions: RelativePositions | None = None,
+        *,
+        num_steps: int,
+        step_positions: nn.Module,
+    ):
         super().__init__(shape, num_layers, positions)
         self.num_steps, self.signal = num_steps, StepSignal(shape, num_steps, step_positions)
 
@@ -60,16 +67,25 @@ class UniversalTransformerEncoder(TransformerEncoder):
 class UniversalTransformerDecoder(TransformerDecoder):
     """`TransformerDecoder` whose layers are applied `num_steps` times; each step has a cache of its own."""
 
-    def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None, *,
-                 num_steps: int, step_positions: nn.Module, has_memory: bool = True):
+    def __init__(
+        self,
+        shape: LayerShape,
+        num_layers: int,
+        positions: RelativePositions | None = None,
+        *,
+        num_steps: int,
+        step_positions: nn.Module,
+        has_memory: bool = True,
+    ):
         super().__init__(shape, num_layers, positions, has_memory=has_memory)
         self.num_steps, self.signal = num_steps, StepSignal(shape, num_steps, step_positions)
 
     def new_cache(self, like: Tensor) -> Cache:
         return Cache(super().new_cache(like).layers * self.num_steps)
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
-                       ) -> tuple[Tensor, Cache | None]:
+    def through_layers(
+        self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None
+    ) -> tuple[Tensor, Cache | None]:
         offset, caches = cache.length if cache is not None else 0, []
         for step in range(self.num_steps):
             own = slice(step * len(self.layers), (step + 1) * len(self.layers))

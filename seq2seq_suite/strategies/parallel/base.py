@@ -62,18 +62,29 @@ class Parallel(Strategy):
         """(B,) int64, how many positions the decoder has in training."""
 
     @abstractmethod
-    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
-                 revealed: Tensor) -> Loss:
+    def own_loss(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor, revealed: Tensor
+    ) -> Loss:
         """The loss of hidden states (B,C,D) at real positions `mask` (B,C), some of them `revealed` (B,C)."""
 
     @abstractmethod
-    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
-                  ) -> tuple[Tensor, Tensor]:
+    def alignment(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """(B,C) int64 each: the target's symbol at each position that has one, -1 elsewhere; the likeliest symbol."""
 
     @abstractmethod
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
-                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        states: States,
+        memory: Memory,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None,
+    ) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
@@ -88,26 +99,48 @@ class Parallel(Strategy):
         return self.auxiliaries.added(own, batch, states)
 
     @torch.inference_mode()
-    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None = None,
+    ) -> list[list[Hypothesis]]:
         states = model.encode(batch)
-        found = self.predict(model, batch, states, model.prepare(states), options=options, limit=limit,
-                             constraint=constraint if options.constraint else None)
+        found = self.predict(
+            model,
+            batch,
+            states,
+            model.prepare(states),
+            options=options,
+            limit=limit,
+            constraint=constraint if options.constraint else None,
+        )
         return self.auxiliaries.annotated(found, states)
 
-    def decoder_inputs(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
-               ) -> tuple[Tensor, Tensor]:
+    def decoder_inputs(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """The decoder's input (N,C,D) for rows of `lengths` (N,), and its mask (N,C); `most` as of `uniform_copy`."""
         return uniform_copy(memory.states, lengths, most)
 
-    def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
-               ) -> tuple[Tensor | None, Tensor]:
+    def glance(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
         """Symbols (B,C) to show in the decoder's input and where (B,C) bool; None and nowhere outside training."""
         return glance(self, model, memory, batch, vectors, mask)
 
     @staticmethod
-    def run_decoder(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None = None,
-               revealed: Tensor | None = None) -> Tensor:
+    def run_decoder(
+        model: Seq2Seq,
+        memory: Memory,
+        vectors: Tensor,
+        mask: Tensor,
+        symbols: Tensor | None = None,
+        revealed: Tensor | None = None,
+    ) -> Tensor:
         """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C), if any, in their place where `revealed`."""
         if symbols is not None and revealed is not None:
             targets = model.embed_symbols(symbols.clamp(min=0))
@@ -125,8 +158,9 @@ class Parallel(Strategy):
 class Aligned(Parallel):
     """A parallel decoder whose guide, where it has one, reads the source positions that each symbol is tied to."""
 
-    def decoder_inputs(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
-               ) -> tuple[Tensor, Tensor]:
+    def decoder_inputs(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """Decoder inputs; with a guide, only its features, zero after the target."""
         vectors, mask = super().decoder_inputs(model, memory, batch, lengths, most)
         if model.reads:

@@ -26,8 +26,9 @@ def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, .
     return _up_to_end(symbols, gained, lengths)
 
 
-def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
-               ) -> list[tuple[tuple[int, ...], float, bool]]:
+def constrained_argmax(
+    constraint: Constraint | None, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
+) -> list[tuple[tuple[int, ...], float, bool]]:
     """`argmax_until_end`, left to right, over the symbols that a task's automaton allows.
 
     The automaton needs no pass of the network: it runs over scores that are known. After a row's positions it prefers
@@ -45,8 +46,9 @@ def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tens
         scores = functional.pad(scores, (0, 0, 0, missing))  # after the positions all symbols are equal
         symbols = constraint.best(scores, batch)
         gained = scores.gather(2, symbols.unsqueeze(2)).squeeze(2).masked_fill(symbols == END, 0.0)
-        return [(cut_at_end(row), sum(gains), True)
-                for row, gains in zip(symbols.tolist(), gained.tolist(), strict=True)]
+        return [
+            (cut_at_end(row), sum(gains), True) for row, gains in zip(symbols.tolist(), gained.tolist(), strict=True)
+        ]
     state, steps = constraint.start(batch, limit), []
     behind = torch.full_like(scores[:, 0], UNLIKELY)
     behind[:, END] = 0.0

@@ -58,8 +58,9 @@ class Ctc(Parallel):
         """factor * S'."""
         return self.options.room(states.mask.sum(1))
 
-    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
-                 revealed: Tensor) -> Loss:
+    def own_loss(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor, revealed: Tensor
+    ) -> Loss:
         """-log p(y | x), and the expected disagreement, whatever was revealed."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
         scores, _, _ = gather_log_probs(model, hidden, memory, path_symbols(target), mask)
@@ -78,15 +79,25 @@ class Ctc(Parallel):
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
-    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
-                  ) -> tuple[Tensor, Tensor]:
+    def alignment(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
         scores, likeliest, _ = gather_log_probs(model, hidden, memory, path_symbols(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
-                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        states: States,
+        memory: Memory,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None,
+    ) -> list[list[Hypothesis]]:
         """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
         hidden = self.run_decoder(model, memory, vectors, mask)
@@ -94,14 +105,18 @@ class Ctc(Parallel):
         if width > 1:
             logits = model.logits(hidden, memory).float()
             logits[..., list(self.never)] = NEVER
-            return [ranked(ctc_beam(row[inside], width, self.language), options, most)
-                    for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
+            return [
+                ranked(ctc_beam(row[inside], width, self.language), options, most)
+                for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)
+            ]
         # After a row's positions comes the blank, symbol 0 with score 0.
         blank = torch.zeros_like(limit).unsqueeze(1)
         _, path, gained = gather_log_probs(model, hidden, memory, blank, mask, never=self.never)
         found = collapse(path, gained)
-        return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
-                for (symbols, score), most in zip(found, limit.tolist(), strict=True)]
+        return [
+            [Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
+            for (symbols, score), most in zip(found, limit.tolist(), strict=True)
+        ]
 
 
 def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, limit: int) -> list[Hypothesis]:
@@ -112,15 +127,21 @@ def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, l
         options: the penalty and the number of hypotheses.
         limit: longest output, END included.
     """
-    scored = [Hypothesis(symbols[: limit - 1], float(options.normalise(torch.tensor(score), len(symbols) + 1)),
-                         complete=len(symbols) < limit) for symbols, score in found]
+    scored = [
+        Hypothesis(
+            symbols[: limit - 1],
+            float(options.normalise(torch.tensor(score), len(symbols) + 1)),
+            complete=len(symbols) < limit,
+        )
+        for symbols, score in found
+    ]
     return sorted(scored, key=lambda one: -one.score)[: options.num_hypotheses]
 
 
 def _without_end(batch: Batch) -> Tensor:
     """(B,T-1) symbols, padded with the blank."""
     place = torch.arange(batch.target.size(1), device=batch.target.device)
-    return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, : -1]
+    return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, :-1]
 
 
 def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
@@ -146,8 +167,12 @@ def joint_path_losses(*parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> list[Ten
     positions, symbols = (max(part[0].size(axis) for part in parts) for axis in (1, 2))
     scores = [functional.pad(part[0], (0, symbols - part[0].size(2), 0, positions - part[0].size(1))) for part in parts]
     targets = [functional.pad(part[2], (0, symbols - 1 - part[2].size(1)), value=BLANK) for part in parts]
-    each = path_losses(torch.cat(scores), torch.cat([part[1] for part in parts]), torch.cat(targets),
-                       torch.cat([part[3] for part in parts]))
+    each = path_losses(
+        torch.cat(scores),
+        torch.cat([part[1] for part in parts]),
+        torch.cat(targets),
+        torch.cat([part[3] for part in parts]),
+    )
     return [own.sum() for own in each.split([len(part[0]) for part in parts])]
 
 
@@ -159,7 +184,7 @@ def path_losses(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tens
     with torch.enable_grad():
         leaf = scores.detach().transpose(0, 1).requires_grad_()
         total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="none", zero_infinity=True)
-        slope, = torch.autograd.grad(total.sum(), leaf)
+        (slope,) = torch.autograd.grad(total.sum(), leaf)
     place = torch.arange(scores.size(1), device=scores.device)
     asked = (place < positions.unsqueeze(1)) & (positions_needed(target) <= positions).unsqueeze(1)
     given = (leaf.detach().exp() - slope).transpose(0, 1).masked_fill(~asked.unsqueeze(2), 0.0)
@@ -197,6 +222,6 @@ def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) ->
             options = torch.stack((reached, before[:, 1:-1], before[:, :-2].masked_fill(~skips, NEVER)), 2)
             reached = torch.where((step < positions).unsqueeze(1), options.max(2).values + gains[:, step], reached)
         best = reached.gather(1, last).max(1).values
-        on_path, = torch.autograd.grad(best.sum(), gains)  # 1 where the maximum comes from, else 0
+        (on_path,) = torch.autograd.grad(best.sum(), gains)  # 1 where the maximum comes from, else 0
     real = (torch.arange(count, device=scores.device) < positions.unsqueeze(1)) & (best > NEVER).unsqueeze(1)
     return spelled.gather(1, on_path.argmax(2)).where(real, -1)

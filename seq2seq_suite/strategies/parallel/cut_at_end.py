@@ -37,33 +37,48 @@ class CutAtEnd(Aligned):
         """C of each row."""
         return self.options.room(states.mask.sum(1))
 
-    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
-                 revealed: Tensor) -> Loss:
+    def own_loss(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor, revealed: Tensor
+    ) -> Loss:
         """Cross-entropy of symbols and the first END that were not revealed; of END after it."""
         target = _with_ends(batch, mask)
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
         own, after = _places(inside & ~revealed, mask & ~inside & ~revealed)
-        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, own, smoothing),
-                "after_end": model.cross_entropy(hidden, memory, symbols, after)}
+        sums = {
+            "cross_entropy": model.cross_entropy(hidden, memory, symbols, own, smoothing),
+            "after_end": model.cross_entropy(hidden, memory, symbols, after),
+        }
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT})
 
-    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
-                  ) -> tuple[Tensor, Tensor]:
+    def alignment(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t, then END."""
         return _with_ends(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
-                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        states: States,
+        memory: Memory,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None,
+    ) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
         lengths = torch.minimum(self.decoder_length(states, batch), limit)
         vectors, mask = self.decoder_inputs(model, memory, batch, lengths)
         hidden = self.run_decoder(model, memory, vectors, mask)
         scores, lengths = self.output_log_probs(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
-        return [[Hypothesis(symbols[: most - 1], score, complete)]
-                for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]
+        return [
+            [Hypothesis(symbols[: most - 1], score, complete)]
+            for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)
+        ]
 
 
 def _places(*masks: Tensor) -> list[Tensor]:
@@ -75,6 +90,7 @@ def _places(*masks: Tensor) -> list[Tensor]:
 
 def _with_ends(batch: Batch, mask: Tensor) -> Tensor:
     """(B,C) the target, END up to the last real position, then -1; mask (B,C)."""
-    target = functional.pad(batch.target.masked_fill(~batch.target_mask, END),
-                            (0, max(0, mask.size(1) - batch.target.size(1))), value=END)
+    target = functional.pad(
+        batch.target.masked_fill(~batch.target_mask, END), (0, max(0, mask.size(1) - batch.target.size(1))), value=END
+    )
     return target[:, : mask.size(1)].masked_fill(~mask, -1)

@@ -47,8 +47,10 @@ class Links(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """hidden (B,C,D), mask (B,C) bool of real vertices -> log E (B,C,C) float32, `NEVER` where there is no link."""
         count = hidden.size(1)
-        query, key = (part.unflatten(2, (self.num_heads, -1)).transpose(1, 2).float()
-                      for part in self.query_key(hidden).chunk(2, -1))
+        query, key = (
+            part.unflatten(2, (self.num_heads, -1)).transpose(1, 2).float()
+            for part in self.query_key(hidden).chunk(2, -1)
+        )
         scores_BHCC = query @ key.transpose(2, 3) / math.sqrt(query.size(3))
         later = torch.ones(count, count, dtype=torch.bool, device=hidden.device).triu(1)
         linked_BCC = later & mask.unsqueeze(1) & mask.unsqueeze(2)
@@ -90,8 +92,9 @@ class Dag(Parallel):
         """factor * S' vertices."""
         return self.options.room(states.mask.sum(1))
 
-    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
-                 revealed: Tensor) -> Loss:
+    def own_loss(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor, revealed: Tensor
+    ) -> Loss:
         """-log p(y | x), and the expected disagreement, whatever was revealed."""
         scores, _, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         links, lengths = self.links(hidden, mask), batch.target_mask.sum(1)
@@ -104,8 +107,9 @@ class Dag(Parallel):
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
-    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
-                  ) -> tuple[Tensor, Tensor]:
+    def alignment(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
         scores, likeliest, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         path = likeliest_path(scores.transpose(1, 2), self.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
@@ -114,8 +118,17 @@ class Dag(Parallel):
         place = torch.where(path >= 0, path, mask.size(1))
         return symbols.scatter(1, place, batch.target)[:, :-1], likeliest
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
-                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        states: States,
+        memory: Memory,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None,
+    ) -> list[list[Hypothesis]]:
         """Greedy decoding over links and symbols, or beam search over outputs."""
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
         hidden = self.run_decoder(model, memory, vectors, mask)
@@ -125,8 +138,9 @@ class Dag(Parallel):
         return dag_beam(emissions, links, mask.sum(1), limit, options=options)
 
 
-def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor, *,
-                        best: bool = False) -> Tensor:
+def path_log_likelihood(
+    emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor, *, best: bool = False
+) -> Tensor:
     """log p(y | x) = log sum over paths of prod_t P(y_t | a_t) E_(a_t, a_t+1), all from the first vertex to the last.
 
     f_1(u) = P(y_1 | u) at the first vertex,  f_t(u) = P(y_t | u) sum_v<u f_t-1(v) E_vu,  p = f_T(last)
@@ -158,11 +172,10 @@ def likeliest_path(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, ve
     with torch.enable_grad():
         emissions = emissions_BTC.detach().requires_grad_()
         score = path_log_likelihood(emissions, links_BCC.detach(), lengths, vertices, best=True)
-        on_path, = torch.autograd.grad(score.sum(), emissions)  # 1 where the maximum comes from, else 0
+        (on_path,) = torch.autograd.grad(score.sum(), emissions)  # 1 where the maximum comes from, else 0
     place = torch.arange(emissions.size(1), device=lengths.device)
     real = (place < lengths.unsqueeze(1)) & (score > NEVER / 2).unsqueeze(1)
     return on_path.argmax(2).where(real, -1)
-
 
 
 def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor) -> list[list[Hypothesis]]:
@@ -189,12 +202,15 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
         if step % sync_interval(here.device) == 0 and bool((here == last).all()):
             break
     found = [cut_at_end(row) for row in torch.stack(output, 1).tolist()]
-    return [[Hypothesis(row[: most - 1], score, complete=len(row) < most)]
-            for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)]
+    return [
+        [Hypothesis(row[: most - 1], score, complete=len(row) < most)]
+        for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)
+    ]
 
 
-def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
-                ) -> list[list[Hypothesis]]:
+def dag_beam(
+    emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
+) -> list[list[Hypothesis]]:
     """Beam search for the outputs of highest probability, each summed over its paths.
 
     A prefix has a distribution over the vertices at which its paths end: the next symbol is one matrix product with the

@@ -24,8 +24,9 @@ def ratio_at(ratios: Ratios, fraction_done: float) -> float:
     return ratios[0] + (ratios[1] - ratios[0]) * fraction_done
 
 
-def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
-           ) -> tuple[Tensor | None, Tensor]:
+def glance(
+    strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
+) -> tuple[Tensor | None, Tensor]:
     """Symbols to show and where, of a first pass over vectors (B,C,D); see `Parallel.glance`.
 
     Of the symbols on the alignment with the target, ratio times as many as the model misses are put into the

@@ -87,22 +87,35 @@ class LengthHead(Aligned):
         """The target's own length; an empty one has one position, which does not count."""
         return symbols_before_end(batch).clamp(min=1)
 
-    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
-                 revealed: Tensor) -> Loss:
+    def own_loss(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor, revealed: Tensor
+    ) -> Loss:
         """Cross-entropy of the symbols that were not revealed, and of the length."""
         asked = (targets_by_position(batch, mask) >= 0) & ~revealed
         target, smoothing = batch.target[:, : hidden.size(1)], self.options.label_smoothing
-        sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
-                "length": self.head.loss(memory.states, symbols_before_end(batch))}
+        sums = {
+            "cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
+            "length": self.head.loss(memory.states, symbols_before_end(batch)),
+        }
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
 
-    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
-                  ) -> tuple[Tensor, Tensor]:
+    def alignment(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t."""
         return targets_by_position(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
-                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(
+        self,
+        model: Seq2Seq,
+        batch: Batch,
+        states: States,
+        memory: Memory,
+        *,
+        options: SearchOptions,
+        limit: Tensor,
+        constraint: Constraint | None,
+    ) -> list[list[Hypothesis]]:
         """One output for each of the likeliest lengths, the best by mean log-probability first."""
         lengths = exact_lengths(constraint, batch)
         if lengths is None:
@@ -115,14 +128,20 @@ class LengthHead(Aligned):
             own = scores[place :: lengths.size(1)]
             found = constrained_argmax(constraint, batch, own, length, limit)
             # A length is met by itself; only an automaton can fail to end.
-            candidates.append([
-                Hypothesis(symbols[: most - 1], score / max(1, len(symbols)), ended or constraint is None)
-                for (symbols, score, ended), most in zip(found, limit.tolist(), strict=True)])
-        return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
-                for found in zip(*candidates, strict=True)]
+            candidates.append(
+                [
+                    Hypothesis(symbols[: most - 1], score / max(1, len(symbols)), ended or constraint is None)
+                    for (symbols, score, ended), most in zip(found, limit.tolist(), strict=True)
+                ]
+            )
+        return [
+            sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
+            for found in zip(*candidates, strict=True)
+        ]
 
-    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
-                        ) -> Tensor:
+    def predict_symbols(
+        self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
+    ) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
         return self.output_log_probs(model, memory, self.run_decoder(model, memory, vectors, mask))
 

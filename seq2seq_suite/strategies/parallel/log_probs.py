@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 
 
-def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *,
-                     never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+def gather_log_probs(
+    model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *, never: Sequence[int] = ()
+) -> tuple[Tensor, Tensor, Tensor]:
     """log p of a row's symbols at each of its positions, and the likeliest symbol there.
 
     Args:
@@ -38,10 +39,13 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
     if not packs:
         scores, best, gained = (
             part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
-            for part in found)
+            for part in found
+        )
     else:
-        scores, best, gained = (part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, asked, part)
-                                .unflatten(0, mask.shape) for part in found)
+        scores, best, gained = (
+            part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, asked, part).unflatten(0, mask.shape)
+            for part in found
+        )
     return scores, best, gained
 
 

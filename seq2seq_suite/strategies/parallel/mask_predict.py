@@ -26,8 +26,9 @@ class MaskPredict(LengthHead):
     Options = MaskPredictOptions
     uses = (*LengthHead.uses, "iterations")
 
-    def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
-               ) -> tuple[Tensor | None, Tensor]:
+    def glance(
+        self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
         """All but a random number of symbols; in evaluation half of them, always the same."""
         symbols = targets_by_position(batch, mask)
         asked = symbols >= 0
@@ -37,8 +38,9 @@ class MaskPredict(LengthHead):
         hidden = (torch.rand(count.shape, device=count.device) * count).floor() + 1
         return symbols, asked & ~random_part(asked, hidden)
 
-    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
-                        ) -> Tensor:
+    def predict_symbols(
+        self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
+    ) -> Tensor:
         """Decodes in `iterations` passes; the scores are those of each position's last prediction."""
         known, lengths = torch.zeros_like(mask), mask.sum(1)
         symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())

@@ -51,8 +51,9 @@ def rates(shares: Shares, groups: Sequence[Any], *, scale: float = 100.0) -> lis
             if group in place:
                 counts[row, place[group]] += two
     found = []
-    for group, (part, whole), (low, high), rows in zip(groups, counts.sum(0), scale * _bounds(counts),
-                                                       (counts[:, :, 1] > 0).sum(0), strict=True):
+    for group, (part, whole), (low, high), rows in zip(
+        groups, counts.sum(0), scale * _bounds(counts), (counts[:, :, 1] > 0).sum(0), strict=True
+    ):
         if whole:
             bounds = [float(low), float(high)] if rows > 1 else [None, None]
             found.append([group, float(scale * part / whole), *bounds, round(whole)])
@@ -65,11 +66,13 @@ def _bounds(counts: np.ndarray) -> np.ndarray:
     if not size or not groups:
         return np.zeros((groups, 2))
     sums = resampled(counts.reshape(size, -1), draws(size, _SAMPLES)).reshape(_SAMPLES, groups, 2)
-    ratios = np.sort(np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:2], np.nan),
-                               where=sums[..., 1] > 0), axis=0)  # samples without the group are sorted last
+    ratios = np.sort(
+        np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:2], np.nan), where=sums[..., 1] > 0), axis=0
+    )  # samples without the group are sorted last
     valid = np.maximum(1, (~np.isnan(ratios)).sum(0))
-    return np.stack([ratios[(share * (valid - 1)).round().astype(int), np.arange(groups)]
-                     for share in (0.025, 0.975)], 1)
+    return np.stack(
+        [ratios[(share * (valid - 1)).round().astype(int), np.arange(groups)] for share in (0.025, 0.975)], 1
+    )
 
 
 def range_of(value: int, edges: Sequence[int]) -> str:
@@ -91,8 +94,9 @@ def ranges(edges: Sequence[int]) -> list[str]:
     return [range_of(value, edges) for value in (*edges, edges[-1] + 1)]
 
 
-def by_label(counts: Mapping[str, Sequence[Mapping[str, int]]], title: str, question: str, *, what: str, most: int = 20
-             ) -> list[dict[str, Any]]:
+def by_label(
+    counts: Mapping[str, Sequence[Mapping[str, int]]], title: str, question: str, *, what: str, most: int = 20
+) -> list[dict[str, Any]]:
     """Precision and recall of each label, the most frequent first.
 
     Args:
@@ -103,16 +107,27 @@ def by_label(counts: Mapping[str, Sequence[Mapping[str, int]]], title: str, ques
     """
     total = sum(map(Counter, counts["gold"]), Counter[str]())
     names = [name for name, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-    series = [{"name": name, "role": "", "points": rates(
-        [{label: (matched.get(label, 0), whole) for label, whole in wholes.items()}
-         for matched, wholes in zip(counts["matched"], counts[side], strict=True)], names[:most])}
-        for name, side in (("precision", "predicted"), ("recall", "gold"))]
+    series = [
+        {
+            "name": name,
+            "role": "",
+            "points": rates(
+                [
+                    {label: (matched.get(label, 0), whole) for label, whole in wholes.items()}
+                    for matched, wholes in zip(counts["matched"], counts[side], strict=True)
+                ],
+                names[:most],
+            ),
+        }
+        for name, side in (("precision", "predicted"), ("recall", "gold"))
+    ]
     note = f"The {most} most frequent of {len(names)}." if len(names) > most else ""
     return [panel("dots", title, question, x=what, y="% ↑", series=series, note=note)] if names else []
 
 
-def confusion(pairs: Iterable[tuple[str, str]], title: str, question: str, *, x: str, y: str, most: int = 12
-              ) -> list[dict[str, Any]]:
+def confusion(
+    pairs: Iterable[tuple[str, str]], title: str, question: str, *, x: str, y: str, most: int = 12
+) -> list[dict[str, Any]]:
     """A matrix of the most frequent errors, from pairs (right, given); empty where there are none.
 
     >>> found = confusion([("NN", "VB"), ("NN", "VB"), ("JJ", "NN")], "t", "q", x="given", y="right")[0]
@@ -127,9 +142,19 @@ def confusion(pairs: Iterable[tuple[str, str]], title: str, question: str, *, x:
     order = {name: place for place, name in enumerate(rows)}
     columns.sort(key=lambda name: (order.get(name, len(rows)), name))  # a name that is in both is at the same place
     covered = sum(counts[row, column] for row in rows for column in columns)
-    return [panel("matrix", title, question, x=x, y=y, rows=rows, columns=columns,
-                  cells=[[counts[row, column] for column in columns] for row in rows],
-                  note=f"{covered:,} of {counts.total():,} errors.")]
+    return [
+        panel(
+            "matrix",
+            title,
+            question,
+            x=x,
+            y=y,
+            rows=rows,
+            columns=columns,
+            cells=[[counts[row, column] for column in columns] for row in rows],
+            note=f"{covered:,} of {counts.total():,} errors.",
+        )
+    ]
 
 
 def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection[str]]) -> list[dict[str, Any]]:
@@ -157,9 +182,18 @@ def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection
     error = sum(one[4] * abs(one[1] - two[1]) for one, two in zip(observed, exact, strict=True))
     error /= sum(one[4] for one in observed)
     exact = [[*one[:2], None, None, one[4]] for one in exact]
-    return [panel("dots", "Calibration", "Is a label right as often as its probability says?", x="probability given, %",
-                  y="labels right, %", series=[
-                      {"name": "right", "role": "", "points": observed},
-                      {"name": "if it were exact", "role": "", "points": exact}],
-                  note=f"Expected calibration error {error:.1f} points, of labels given at least "
-                       f"{100 * LEAST_PROBABILITY:.0f} %.")]
+    return [
+        panel(
+            "dots",
+            "Calibration",
+            "Is a label right as often as its probability says?",
+            x="probability given, %",
+            y="labels right, %",
+            series=[
+                {"name": "right", "role": "", "points": observed},
+                {"name": "if it were exact", "role": "", "points": exact},
+            ],
+            note=f"Expected calibration error {error:.1f} points, of labels given at least "
+            f"{100 * LEAST_PROBABILITY:.0f} %.",
+        )
+    ]

@@ -53,8 +53,11 @@ def judge_words(prediction: str | None, reference: str, *, lower_case: bool = Fa
     kinds: Counter[str] = Counter()
     differences: list[tuple[list[str], list[str]]] = []
     for kind, *(first, last, start, end) in difflib.SequenceMatcher(None, gold, found, autojunk=False).get_opcodes():
-        if kind == "insert" and any(found[start:end] == found[start - size : start] * ((end - start) // size)
-                                    for size in range(1, 5) if size <= start and (end - start) % size == 0):
+        if kind == "insert" and any(
+            found[start:end] == found[start - size : start] * ((end - start) // size)
+            for size in range(1, 5)
+            if size <= start and (end - start) % size == 0
+        ):
             kinds["repeated"] += end - start
         elif kind != "equal":
             differences.append((gold[first:last], found[start:end]))
@@ -76,8 +79,22 @@ def _pop(word: str, counts: Counter[str]) -> bool:
 
 def lengths(references: Sequence[str], predictions: Sequence[str | None]) -> dict[str, Any]:
     """The words of each output against those of its reference, as many outputs at a point as its `n` says."""
-    counts = Counter((len(words_of(reference)), len(words_of(prediction or "")))
-                     for reference, prediction in zip(references, predictions, strict=True))
-    return panel("scatter", "Length of the output", "Are outputs too short or too long?", x="words in the reference",
-                 y="words in the output", diagonal=True, series=[{"name": "", "role": "predicted", "points": [
-                     [*point, None, None, n] for point, n in sorted(counts.items())]}])
+    counts = Counter(
+        (len(words_of(reference)), len(words_of(prediction or "")))
+        for reference, prediction in zip(references, predictions, strict=True)
+    )
+    return panel(
+        "scatter",
+        "Length of the output",
+        "Are outputs too short or too long?",
+        x="words in the reference",
+        y="words in the output",
+        diagonal=True,
+        series=[
+            {
+                "name": "",
+                "role": "predicted",
+                "points": [[*point, None, None, n] for point, n in sorted(counts.items())],
+            }
+        ],
+    )

@@ -42,20 +42,32 @@ class Boxes(Target):
         """Load a file of `save`."""
         file, remedy = folder / "labels.json", "copy the file from where the run was trained"
         labels = read_json(file, remedy=remedy)
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) \
-                or len(set(labels)) < len(labels):
+        if (
+            not isinstance(labels, list)
+            or not all(isinstance(label, str) for label in labels)
+            or len(set(labels)) < len(labels)
+        ):
             raise DataError("no list of different names", file=str(file), expected='["cat", "dog"]', remedy=remedy)
         self.labels = tuple(labels)
 
     def shape(self) -> BoxShape:
         """An output for each bin and class, and the options of the strategy."""
         options, count = self.options, len(self.labels)
-        height, width, patch = (side / self.size * options.bins
-                                for side in (options.height, options.width, options.stride))
-        return BoxShape(len(SPECIALS) + options.bins + count + 1, bins=options.bins, labels=count,
-                        instances=options.instances, extent=(height, width), patch=patch, rows=options.patches()[0],
-                        smoothing=options.smoothing, noise_weight=options.noise_weight,
-                        source_labels=(("patches", count + 1, options.patch_loss),) if options.patch_loss else ())
+        height, width, patch = (
+            side / self.size * options.bins for side in (options.height, options.width, options.stride)
+        )
+        return BoxShape(
+            len(SPECIALS) + options.bins + count + 1,
+            bins=options.bins,
+            labels=count,
+            instances=options.instances,
+            extent=(height, width),
+            patch=patch,
+            rows=options.patches()[0],
+            smoothing=options.smoothing,
+            noise_weight=options.noise_weight,
+            source_labels=(("patches", count + 1, options.patch_loss),) if options.patch_loss else (),
+        )
 
     def group(self, box: Sequence[float], label: str) -> list[int]:
         """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
@@ -69,8 +81,11 @@ class Boxes(Target):
 
     def symbols(self, reference: Objects) -> list[str]:
         """Bins and classes by name, for boxes in a picture of the model's size."""
-        return [self.name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
-                for symbol in self.group(box, label)]
+        return [
+            self.name(symbol)
+            for box, label in zip(reference.boxes, reference.labels, strict=True)
+            for symbol in self.group(box, label)
+        ]
 
     def encode(self, value: Objects, place: Place) -> list[int]:
         """Their ids, the objects in the order of their area, the largest first; no noise."""
@@ -110,8 +125,10 @@ class Boxes(Target):
     def to_text(self, prediction: Objects | None) -> str:
         """Objects as JSON on one line."""
         objects = prediction or Objects()
-        row: dict[str, Any] = {"boxes": [[round(value, 1) for value in box] for box in objects.boxes],
-                               "labels": objects.labels}
+        row: dict[str, Any] = {
+            "boxes": [[round(value, 1) for value in box] for box in objects.boxes],
+            "labels": objects.labels,
+        }
         if objects.scores:
             row["scores"] = [round(score, 3) for score in objects.scores]
         if objects.areas:
@@ -125,7 +142,6 @@ def confident(prediction: Objects | None, least: float = MIN_CONFIDENCE) -> Obje
     """The objects of at least that probability."""
     objects = prediction or Objects()
     chosen = [place for place, score in enumerate(objects.scores) if score >= least]
-
 
     def pick(values: Sequence[Any]) -> Any:
         return tuple(values[place] for place in chosen)

@@ -51,9 +51,13 @@ class Pictures(Source):
         given: tuple[Any, Any] = row.fields.get("width"), row.fields.get("height")
         if all(type(side) in (int, float) and side > 0 for side in given) and given != (width, height):
             turned = ", turned by its orientation tag" * (given == (height, width))
-            raise DataError(f"boxes of a picture of {given[0]:g} x {given[1]:g} pixels; {picture.name} has {width} "
-                            f"x {height}{turned}", **row.place, expected="the size that the row names",
-                            remedy="use the pictures that were annotated, or correct width, height and the boxes")
+            raise DataError(
+                f"boxes of a picture of {given[0]:g} x {given[1]:g} pixels; {picture.name} has {width} "
+                f"x {height}{turned}",
+                **row.place,
+                expected="the size that the row names",
+                remedy="use the pictures that were annotated, or correct width, height and the boxes",
+            )
         return picture
 
     def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:

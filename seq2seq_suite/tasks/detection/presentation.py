@@ -43,30 +43,47 @@ class DetectionPresentation(Presentation):
         picture = Image.fromarray(pixels)
         picture.thumbnail((_SIDE, _SIDE))
         picture.save(jpeg, "JPEG", quality=80)
-        return {"picture": f"data:image/jpeg;base64,{b64encode(jpeg.getvalue()).decode()}",
-                "height": pixels.shape[0], "width": pixels.shape[1]}
+        return {
+            "picture": f"data:image/jpeg;base64,{b64encode(jpeg.getvalue()).decode()}",
+            "height": pixels.shape[0],
+            "width": pixels.shape[1],
+        }
 
     def output_data(self, example: Example, prediction: Objects | None) -> dict[str, Any]:
         """Boxes in the picture's pixels, without those of almost no probability."""
         objects = prediction or Objects()
         scores = objects.scores or (1.0,) * len(objects.boxes)
-        return {"boxes": [{"box": [round(value, 1) for value in box], "label": label, "score": round(score, 3)}
-                          for box, label, score in zip(objects.boxes, objects.labels, scores, strict=True)
-                          if score >= _LEAST_SHOWN]}
+        return {
+            "boxes": [
+                {"box": [round(value, 1) for value in box], "label": label, "score": round(score, 3)}
+                for box, label, score in zip(objects.boxes, objects.labels, scores, strict=True)
+                if score >= _LEAST_SHOWN
+            ]
+        }
 
     def charts(self, examples: Sequence[Example], predictions: Sequence[Objects | None]) -> list[dict[str, Any]]:
         """Which classes are confused with which, among objects of probability above a half."""
         pairs: Counter[tuple[str, str]] = Counter()
         for example, prediction in zip(examples, predictions, strict=True):
             gold, found = example.reference, confident(prediction)
-            pairs.update((gold.labels[ours] if ours >= 0 else "(nothing)",
-                          found.labels[theirs] if theirs >= 0 else "(nothing)")
-                         for _, ours, theirs in match(found, gold))
+            pairs.update(
+                (gold.labels[ours] if ours >= 0 else "(nothing)", found.labels[theirs] if theirs >= 0 else "(nothing)")
+                for _, ours, theirs in match(found, gold)
+            )
         names = [*sorted({name for pair in pairs for name in pair} - {"(nothing)"}), "(nothing)"]
-        return [panel("matrix", "Confused classes", "Which classes are confused, missed or added?",
-                      x="predicted", y="gold", rows=names, columns=names,
-                      cells=[[pairs[gold, found] for found in names] for gold in names],
-                      note="Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on.")]
+        return [
+            panel(
+                "matrix",
+                "Confused classes",
+                "Which classes are confused, missed or added?",
+                x="predicted",
+                y="gold",
+                rows=names,
+                columns=names,
+                cells=[[pairs[gold, found] for found in names] for gold in names],
+                note="Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on.",
+            )
+        ]
 
     def draw(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Draw the objects of probability above a half into the picture."""
@@ -75,6 +92,8 @@ class DetectionPresentation(Presentation):
     def for_terminal(self, prediction: Objects | None) -> str:
         """The objects of probability above a half, one per line."""
         objects = confident(prediction)
-        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
-                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
+        lines = [
+            f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}"
+            for box, label, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
+        ]
         return "\n".join(lines) or self.no_output

@@ -52,10 +52,18 @@ class DetectionOptions(TaskOptions):
     target: ClassVar[str] = "objects"
     reads_symbols: ClassVar[bool] = False
     numbered: ClassVar[bool] = False  # a picture's are places in a plane; the output's are checked below
-    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
-        ("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
-         "strategy.scheduled_sampling"),
-        "a task other than detection, which writes the detection.instances likeliest objects"))
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT,
+        unused(
+            (
+                "search.max_length_factor",
+                "search.max_length_extra",
+                "strategy.label_smoothing",
+                "strategy.scheduled_sampling",
+            ),
+            "a task other than detection, which writes the detection.instances likeliest objects",
+        ),
+    )
 
     image_column: str = "image"  # of the picture or its path, where the rows have no file_name
     objects_column: str = "objects"  # an object with bbox and categories, printed or not
@@ -79,8 +87,10 @@ class DetectionOptions(TaskOptions):
         if self.scales[0] > self.scales[1]:
             raise ValueError(f"detection.scales {list(self.scales)}: the smallest is larger than the largest")
         if min(self.height, self.width) < self.stride:
-            raise ValueError(f"detection.height {self.height} and detection.width {self.width}: a side is shorter than "
-                             f"detection.stride {self.stride}")
+            raise ValueError(
+                f"detection.height {self.height} and detection.width {self.width}: a side is shorter than "
+                f"detection.stride {self.stride}"
+            )
         return self
 
     def check(self, config: Any) -> None:
@@ -89,12 +99,16 @@ class DetectionOptions(TaskOptions):
         if several > 1 and self.max_overlap == 1.0:
             raise ValueError(f"strategy.slots_per_object {several} finds doubles: set detection.max_overlap below 1")
         if config.backbone.width < 8:
-            raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
-                             "convolutions over pictures: set it to 8 or more")
+            raise ValueError(
+                f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
+                "convolutions over pictures: set it to 8 or more"
+            )
         longest = GROUP * self.instances + 1
         if not config.in_parallel and longest > config.backbone.max_positions:
-            raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
-                             f"backbone.max_positions is {config.backbone.max_positions}")
+            raise ValueError(
+                f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
+                f"backbone.max_positions is {config.backbone.max_positions}"
+            )
 
     def patches(self) -> tuple[int, int]:
         """Rows and columns of the encoder's positions."""
@@ -104,8 +118,8 @@ class DetectionOptions(TaskOptions):
 class DetectionTask(Task[Pictures, Boxes]):
     """Picture -> objects.
 
-The source is the scaled picture, the target five symbols for each object: four bins and a class.
-    Training pictures are augmented in each epoch, their objects shuffled and followed by noise.
+    The source is the scaled picture, the target five symbols for each object: four bins and a class.
+        Training pictures are augmented in each epoch, their objects shuffled and followed by noise.
     """
 
     name, presented_by = "detection", DetectionPresentation
@@ -127,13 +141,21 @@ The source is the scaled picture, the target five symbols for each object: four 
         image, place = self.source.looked_at(row), row.place
         value = unprinted(value_in(row, self.options.objects_column, "detection.objects_column"))
         if not isinstance(value, Mapping):
-            raise DataError(f"'{self.options.objects_column}' is {named(value)}", **place, remedy="correct the row",
-                            expected='an object such as {"bbox": [[0, 0, 20, 10]], "categories": ["dog"]}')
+            raise DataError(
+                f"'{self.options.objects_column}' is {named(value)}",
+                **place,
+                remedy="correct the row",
+                expected='an object such as {"bbox": [[0, 0, 20, 10]], "categories": ["dog"]}',
+            )
         left_out: list[DataError] = []
         found = objects_of(value, *image.size(), place, left_out.append)
         if len(found.boxes) > self.options.instances:
-            raise DataError(f"a picture with {len(found.boxes)} objects", **place,
-                            expected=f"at most {self.options.instances}", remedy="raise detection.instances")
+            raise DataError(
+                f"a picture with {len(found.boxes)} objects",
+                **place,
+                expected=f"at most {self.options.instances}",
+                remedy="raise detection.instances",
+            )
         remarks = (*("boxes left out",) * bool(left_out), *getattr(image, "remarks", ()))
         return Example(image, found, row.origin, left_out=tuple(left_out), remarks=remarks)
 
@@ -150,10 +172,14 @@ The source is the scaled picture, the target five symbols for each object: four 
         for example in examples:
             digest.update(example.source.key())
             digest.update(repr(example.reference).encode())
-        return Drawn(lambda index: self._still(index, examples[index]), digest=digest.hexdigest(),
-                     source_lengths=[self.options.height] * len(examples),
-                     target_lengths=[0 if example.reference is None else GROUP * len(example.reference.boxes) + 1
-                                     for example in examples])
+        return Drawn(
+            lambda index: self._still(index, examples[index]),
+            digest=digest.hexdigest(),
+            source_lengths=[self.options.height] * len(examples),
+            target_lengths=[
+                0 if example.reference is None else GROUP * len(example.reference.boxes) + 1 for example in examples
+            ],
+        )
 
     def _still(self, index: int, example: Example) -> Encoded:
         pixels, scale = self.source.fitted(example.source)
@@ -165,9 +191,11 @@ The source is the scaled picture, the target five symbols for each object: four 
 
         Each is made on demand: a whole epoch of pictures would take as much memory as the data.
         """
-        return Drawn(lambda index: self._draw(index, examples[index], Random(f"{self.seed}/{epoch}/{index}")),
-                     source_lengths=[self.options.height] * len(examples),
-                     target_lengths=[GROUP * self._groups(example) + 1 for example in examples])
+        return Drawn(
+            lambda index: self._draw(index, examples[index], Random(f"{self.seed}/{epoch}/{index}")),
+            source_lengths=[self.options.height] * len(examples),
+            target_lengths=[GROUP * self._groups(example) + 1 for example in examples],
+        )
 
     def _groups(self, example: Example) -> int:
         """Groups of symbols in a picture's target, noise included."""
@@ -186,8 +214,13 @@ The source is the scaled picture, the target five symbols for each object: four 
         for _ in range(self._groups(example) - len(groups)):
             symbols += self.target.group(self._noise_box(objects, random), NOISE)
             given += [True] * (GROUP - 1) + [False]
-        return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),
-                       index=index, given=np.array([*given, True]), auxiliary=self._patch_labels(objects))
+        return Encoded(
+            np.ascontiguousarray(pixels),
+            np.array([*symbols, END], dtype=np.int64),
+            index=index,
+            given=np.array([*given, True]),
+            auxiliary=self._patch_labels(objects),
+        )
 
     def _patch_labels(self, objects: Objects) -> dict[str, np.ndarray]:
         """(S,) the class of the object whose centre is in each patch, the smallest of several; else noise."""
@@ -215,11 +248,22 @@ The source is the scaled picture, the target five symbols for each object: four 
             if kind == 1:
                 centre = random.uniform(0, width), random.uniform(0, height)
             else:
-                centre = tuple((box[axis] + box[axis + 2]) / 2 + random.uniform(-_JITTER, _JITTER) * sides[axis]
-                               for axis in (0, 1))
-        return tuple(min(max(value, 0.0), limit) for value, limit in zip(
-            (centre[0] - sides[0] / 2, centre[1] - sides[1] / 2, centre[0] + sides[0] / 2, centre[1] + sides[1] / 2),
-            (width, height) * 2, strict=True))
+                centre = tuple(
+                    (box[axis] + box[axis + 2]) / 2 + random.uniform(-_JITTER, _JITTER) * sides[axis] for axis in (0, 1)
+                )
+        return tuple(
+            min(max(value, 0.0), limit)
+            for value, limit in zip(
+                (
+                    centre[0] - sides[0] / 2,
+                    centre[1] - sides[1] / 2,
+                    centre[0] + sides[0] / 2,
+                    centre[1] + sides[1] / 2,
+                ),
+                (width, height) * 2,
+                strict=True,
+            )
+        )
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Objects | None:
         """A search's output in the original picture's pixels."""
@@ -243,7 +287,13 @@ The source is the scaled picture, the target five symbols for each object: four 
         seen = {label for one in (*gold, *filter(None, predictions)) for label in one.labels}
         known = self.target.labels
         score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
-        curve = one_series("lines", "Precision and recall", "How many boxes are right when more are kept?",
-                           score.details["curve"], x="recall, %", y="precision, % ↑",
-                           note="At IoU 0.5, mean over the classes; interpolated as COCO does.")
+        curve = one_series(
+            "lines",
+            "Precision and recall",
+            "How many boxes are right when more are kept?",
+            score.details["curve"],
+            x="recall, %",
+            y="precision, % ↑",
+            note="At IoU 0.5, mean over the classes; interpolated as COCO does.",
+        )
         return replace(score, details={"per_label": score.details["per_label"], "panels": [curve]})

@@ -115,8 +115,9 @@ class Target(Field, ABC):
 
     def beginning(self, text: str, place: Place) -> list[int]:
         """The ids that an output begins with whose beginning is this text; raises DataError if no text is one."""
-        raise DataError("the beginning of an output", **place, expected="a task whose outputs are free text",
-                        remedy="leave it out")
+        raise DataError(
+            "the beginning of an output", **place, expected="a task whose outputs are free text", remedy="leave it out"
+        )
 
     def names(self, ids: Sequence[int]) -> list[str]:
         """The symbols of ids, one by one, the specials by their names."""
@@ -142,5 +143,9 @@ class Target(Field, ABC):
 def refuse_long(length: int, most: int, what: str, place: Place, *, otherwise: str) -> None:
     """Raises DataError for a value that is longer than the configuration allows; `otherwise` is what else helps."""
     if length > most:
-        raise DataError(what, **place, expected=f"at most {most}",
-                        remedy=f"raise data.max_length (and backbone.max_positions), or {otherwise}")
+        raise DataError(
+            what,
+            **place,
+            expected=f"at most {most}",
+            remedy=f"raise data.max_length (and backbone.max_positions), or {otherwise}",
+        )

@@ -39,9 +39,17 @@ class Words(Source):
 
     unit = "word"
 
-    def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
-                 dropped: Callable[[int], float] = lambda count: 0.0,
-                 split: Callable[[str], Sequence[str]] = split_blanks, tokens: bool = False):
+    def __init__(
+        self,
+        *,
+        longest: int,
+        kept: int = 0,
+        min_count: int = 1,
+        max_characters: int = 0,
+        dropped: Callable[[int], float] = lambda count: 0.0,
+        split: Callable[[str], Sequence[str]] = split_blanks,
+        tokens: bool = False,
+    ):
         self.longest, self.kept, self.min_count = longest, kept or None, min_count
         self.max_characters, self.dropped, self.split, self.tokens = max_characters, dropped, split, tokens
         self.words = self.characters = Vocabulary.build([])
@@ -79,8 +87,9 @@ class Words(Source):
         self.characters = Vocabulary.load(folder / "characters.json")
 
     def shape(self) -> WordShape:
-        dropped = [0.0 if index < len(SPECIALS) else self.dropped(count)
-                   for index, count in enumerate(self.words.counts)]
+        dropped = [
+            0.0 if index < len(SPECIALS) else self.dropped(count) for index, count in enumerate(self.words.counts)
+        ]
         return WordShape(len(self.words), len(self.characters) if self.max_characters else 0, tuple(dropped))
 
     def names(self, value: Sequence[str], count: int) -> list[str]:
@@ -91,8 +100,12 @@ class Words(Source):
 
     def encode(self, value: Sequence[str], place: Place) -> np.ndarray:
         """(S+2, 1+C): see `data.words.encode_words`."""
-        return encode_words(value[: self.kept], self.words, max_characters=self.max_characters,
-                            characters=self.characters if self.max_characters else None)
+        return encode_words(
+            value[: self.kept],
+            self.words,
+            max_characters=self.max_characters,
+            characters=self.characters if self.max_characters else None,
+        )
 
 
 class Pieces(Field):
@@ -110,8 +123,19 @@ class Pieces(Field):
         what: a text's name in messages.
     """
 
-    def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
-                 lower_case: bool = False, pieces_from: str = "", what: str = "sentence"):
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        size: int,
+        *,
+        longest: int = 0,
+        column: str = "",
+        key: str = "",
+        lower_case: bool = False,
+        pieces_from: str = "",
+        what: str = "sentence",
+    ):
         self.name, self.kind, self.size, self.longest, self.column, self.key = name, kind, size, longest, column, key
         self.lower_case, self.pieces_from, self.what = lower_case, pieces_from, what
         self.pieces: Segmentation = Characters(Vocabulary.build([]))
@@ -134,16 +158,18 @@ class Pieces(Field):
     def check_clean(self, text: str, place: Place) -> str:
         """The same for a text that `clean_text` gave."""
         if not text:
-            raise DataError(f"an empty {self.what}", **place, expected=f"a {self.what} on each line",
-                            remedy="remove it")
+            raise DataError(
+                f"an empty {self.what}", **place, expected=f"a {self.what} on each line", remedy="remove it"
+            )
         unit, length = ("characters", len(text)) if self.kind == "characters" else ("words", text.count(" ") + 1)
         self._refuse_long(length, unit, place)
         return text
 
     def _refuse_long(self, length: int, unit: str, place: Place) -> None:
         if self.longest and length > self.longest:
-            refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
-                        otherwise=f"split the {self.what}")
+            refuse_long(
+                length, self.longest, f"a {self.what} of {length} {unit}", place, otherwise=f"split the {self.what}"
+            )
 
     def columns(self, text: str) -> dict[str, str]:
         """The text in its column."""
@@ -161,10 +187,13 @@ class Pieces(Field):
         try:
             self.load(Path(self.pieces_from) / "vocabulary")
         except DataError:
-            raise DataError(f"the run that init_from names has no such subwords ({self.name})",
-                            file=self.pieces_from, expected="a run whose subwords are of the same kind",
-                            remedy="correct init_from, give both runs the same options, or leave `frontend` out of "
-                                   "init_parts: the subwords are then learned from the data") from None
+            raise DataError(
+                f"the run that init_from names has no such subwords ({self.name})",
+                file=self.pieces_from,
+                expected="a run whose subwords are of the same kind",
+                remedy="correct init_from, give both runs the same options, or leave `frontend` out of "
+                "init_parts: the subwords are then learned from the data",
+            ) from None
 
     def save(self, folder: Path) -> None:
         """Write the pieces."""
@@ -176,6 +205,7 @@ class Pieces(Field):
 
     def unknown(self, value: Any) -> list[str]:
         """The words of a text that have an unknown character."""
+
         def cannot(part: str) -> bool:
             return UNKNOWN in self.pieces.encode(self.normalised(part))
 
@@ -238,8 +268,12 @@ class Text(Pieces, Target):
 
     def beginning(self, text: str, place: Place) -> list[int]:
         if unknown := self.unknown(clean_text(text)):
-            raise DataError(f"the beginning of an output has what the run cannot write: {', '.join(unknown)}", **place,
-                            expected="letters of the training data", remedy="write it otherwise, or leave it out")
+            raise DataError(
+                f"the beginning of an output has what the run cannot write: {', '.join(unknown)}",
+                **place,
+                expected="letters of the training data",
+                remedy="write it otherwise, or leave it out",
+            )
         return self._ids(clean_text(text), place)
 
     def names(self, ids: Sequence[int]) -> list[str]:
@@ -284,8 +318,9 @@ class Parts(Pieces, Source):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote, of whatever kind."""
-        self.pieces = load_subwords("characters" if (folder / f"{self.name}.json").is_file() else "bpe", folder,
-                                    self.name)
+        self.pieces = load_subwords(
+            "characters" if (folder / f"{self.name}.json").is_file() else "bpe", folder, self.name
+        )
 
     unit = "piece"
 
@@ -297,8 +332,9 @@ class Parts(Pieces, Source):
         ids = [BEGIN]
         for number, part in enumerate(self.parts(value)):
             ids += [END] * (number > 0) + self.pieces.encode(part)
-        refuse_long(len(ids), self.longest, f"a text of {len(ids)} pieces", place,
-                    otherwise="have texts cut to fewer words")
+        refuse_long(
+            len(ids), self.longest, f"a text of {len(ids)} pieces", place, otherwise="have texts cut to fewer words"
+        )
         return np.array(ids, dtype=np.int64)
 
     def shape(self) -> TokenShape:

@@ -83,7 +83,11 @@ class Ngrams(Field):
             histories, place = np.unique(keys // self.symbols, return_inverse=True)
             total = np.bincount(place, counts)
             spread = DISCOUNT * np.bincount(place) / total
-            tables.append((dict(zip(keys.tolist(), ((counts - DISCOUNT) / total[place]).tolist(), strict=True)),
-                           dict(zip(histories.tolist(), spread.tolist(), strict=True))))
+            tables.append(
+                (
+                    dict(zip(keys.tolist(), ((counts - DISCOUNT) / total[place]).tolist(), strict=True)),
+                    dict(zip(histories.tolist(), spread.tolist(), strict=True)),
+                )
+            )
             keys, counts = np.unique(keys % self.symbols ** (k - 1), return_counts=True)
         return tables[::-1]

@@ -42,9 +42,13 @@ class WordPairs(Field):
         return {(before, word): count for pair, count in found for before, _, word in [pair.partition(" ")]}
 
     def fit(self, values: Iterable[str]) -> None:
-        self.vocabulary = Vocabulary.build(Counter(
-            f"{before} {word}" for value in values
-            for before, word in pairwise((BOUNDARY, *self.words(value), BOUNDARY))))
+        self.vocabulary = Vocabulary.build(
+            Counter(
+                f"{before} {word}"
+                for value in values
+                for before, word in pairwise((BOUNDARY, *self.words(value), BOUNDARY))
+            )
+        )
 
     def save(self, folder: Path) -> None:
         self.vocabulary.save(folder / "word_pairs.json")
@@ -85,8 +89,9 @@ class WordModel(Constraint):
     Differs: a new word costs the same whatever its letters.
     """
 
-    def __init__(self, pairs: Pairs, encode: Callable[[str], Sequence[int]], num_symbols: int, *, weight: float,
-                 new_word: float):
+    def __init__(
+        self, pairs: Pairs, encode: Callable[[str], Sequence[int]], num_symbols: int, *, weight: float, new_word: float
+    ):
         self.num_symbols, self.weight, self.new_word = num_symbols, weight, new_word
         (self.space,) = encode(" ")
         number = {word: at for at, word in enumerate(sorted({word for pair in pairs for word in pair}))}
@@ -108,8 +113,9 @@ class WordModel(Constraint):
             self.unigram[paths[word]] += count
             self.word[paths[word][-1]] = number[word]
         for (before, word), count in pairs.items():
-            discounted.update({number[before] * self.places + place: (count - DISCOUNT) / behind[before]
-                               for place in paths[word]})
+            discounted.update(
+                {number[before] * self.places + place: (count - DISCOUNT) / behind[before] for place in paths[word]}
+            )
         self.unigram = (self.unigram / behind.total()).float()
         self.spread = torch.tensor([DISCOUNT * kinds[word] / behind[word] for word in number] + [1.0])
         self.discounted = _Sparse(discounted, 0.0)

@@ -55,15 +55,27 @@ def read_labels(row: Row, names: tuple[str, ...], column: str = "labels", *, all
     if isinstance(value, str):
         value = [value] if value.strip() in names else _split(value, place)
     if not isinstance(value, list | tuple):
-        raise DataError(f"labels are {repr_short(value)}", **place, expected="a list of names or numbers",
-                        remedy="write a list, also for a single label")
+        raise DataError(
+            f"labels are {repr_short(value)}",
+            **place,
+            expected="a list of names or numbers",
+            remedy="write a list, also for a single label",
+        )
     labels = tuple(_name(one, names, place) for one in value)
     if len(set(labels)) < len(labels):
-        raise DataError(f"a label is given twice: {repr_short(to_line(labels))}", **place, expected="each label once",
-                        remedy="remove the repetition")
+        raise DataError(
+            f"a label is given twice: {repr_short(to_line(labels))}",
+            **place,
+            expected="each label once",
+            remedy="remove the repetition",
+        )
     if not labels and not allow_empty:
-        raise DataError("the text has no label", **place, expected="at least one label",
-                        remedy="set multilabel.allow_empty=true if texts may have no label")
+        raise DataError(
+            "the text has no label",
+            **place,
+            expected="at least one label",
+            remedy="set multilabel.allow_empty=true if texts may have no label",
+        )
     return labels
 
 
@@ -78,9 +90,12 @@ def _name(value: Any, names: tuple[str, ...], place: dict[str, Any]) -> str:
         if number < len(names):
             return names[number]
     near = get_close_matches(repr_short(value), names, n=1)
-    raise DataError(f"unknown label {repr_short(value)}", **place,
-                    expected=f"a name in {FILE} or a number below {len(names)}" if names else "a name or a number",
-                    remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}")
+    raise DataError(
+        f"unknown label {repr_short(value)}",
+        **place,
+        expected=f"a name in {FILE} or a number below {len(names)}" if names else "a name or a number",
+        remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}",
+    )
 
 
 def _split(text: str, place: dict[str, Any]) -> list[Any]:
@@ -95,14 +110,20 @@ def _split(text: str, place: dict[str, Any]) -> list[Any]:
             return read_printed(text)
         except ValueError:
             if text[-1] in "]}" or text.startswith(BEGINNINGS):
-                raise DataError(f"the labels {repr_short(text)} begin as a list that cannot be read", **place,
-                                expected="names with commas between, or a printed list as a whole, its names in quotes",
-                                remedy="write the labels with commas between, or the rows as .jsonl") from None
+                raise DataError(
+                    f"the labels {repr_short(text)} begin as a list that cannot be read",
+                    **place,
+                    expected="names with commas between, or a printed list as a whole, its names in quotes",
+                    remedy="write the labels with commas between, or the rows as .jsonl",
+                ) from None
     unquoted = [sign for sign in ",;|" if sign in re.sub(r'"[^"]*"', "", text)]
     if len(unquoted) > 1:
-        raise DataError(f"labels with {' and '.join(map(repr, unquoted))} between: {repr_short(text)}", **place,
-                        expected="one sign between all labels", remedy='write commas between labels, and a label with '
-                        'such a sign in quotes, as in "a;b", c')
+        raise DataError(
+            f"labels with {' and '.join(map(repr, unquoted))} between: {repr_short(text)}",
+            **place,
+            expected="one sign between all labels",
+            remedy='write commas between labels, and a label with such a sign in quotes, as in "a;b", c',
+        )
     return from_line(text, **place, between=unquoted[0] if unquoted else ",")
 
 
@@ -124,6 +145,11 @@ def from_line(text: str, *, file: str = "", line: int = 0, between: str = ",") -
     try:
         cells = next(csv.reader([text.strip()], skipinitialspace=True, delimiter=between), [])
     except csv.Error as problem:  # a label of more than 128 KB, or an end of a line in the middle
-        raise DataError(f"no labels: {problem}", file=file, line=line, expected="labels with commas between",
-                        remedy="correct the line") from None
+        raise DataError(
+            f"no labels: {problem}",
+            file=file,
+            line=line,
+            expected="labels with commas between",
+            remedy="correct the line",
+        ) from None
     return [cell.strip() for cell in cells if cell.strip()]

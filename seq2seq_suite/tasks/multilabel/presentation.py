@@ -40,8 +40,9 @@ class MultilabelPresentation(Presentation):
         """The labels, and the likeliest ones with their probabilities where these are known."""
         probabilities = getattr(prediction, "probabilities", {})
         likeliest = sorted(probabilities, key=lambda name: -probabilities[name])[:_MOST_PROBABILITIES]
-        known = [[name, round(probabilities[name], 3)] for name in likeliest
-                 if probabilities[name] >= LEAST_PROBABILITY]
+        known = [
+            [name, round(probabilities[name], 3)] for name in likeliest if probabilities[name] >= LEAST_PROBABILITY
+        ]
         found = {"text": self.task.to_text(prediction), "labels": list(prediction or ())}
         return {**found, "chances": known} if known else found
 
@@ -51,15 +52,25 @@ class MultilabelPresentation(Presentation):
         sides = {"gold": gold, "predicted": found, "matched": [a & b for a, b in zip(gold, found, strict=True)]}
         counts = {side: [dict.fromkeys(labels, 1) for labels in some] for side, some in sides.items()}
         edges = (1, 2, 3, 4)
-        right = rates([{range_of(len(a), edges): (a == b, 1)} for a, b in zip(gold, found, strict=True) if a],
-                      ranges(edges))
+        right = rates(
+            [{range_of(len(a), edges): (a == b, 1)} for a, b in zip(gold, found, strict=True) if a], ranges(edges)
+        )
         pairs = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
-        return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
-                one_series("dots", "By number of labels", "Are large sets harder?", right, x="labels of the text",
-                           y="sets right, % ↑"),
-                *calibration([getattr(one, "probabilities", {}) for one in predictions], gold),
-                *confusion(pairs, "Labels given where others are missed", "Which labels stand in for which?",
-                           x="given", y="missed")]
+        return [
+            *by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
+            one_series(
+                "dots",
+                "By number of labels",
+                "Are large sets harder?",
+                right,
+                x="labels of the text",
+                y="sets right, % ↑",
+            ),
+            *calibration([getattr(one, "probabilities", {}) for one in predictions], gold),
+            *confusion(
+                pairs, "Labels given where others are missed", "Which labels stand in for which?", x="given", y="missed"
+            ),
+        ]
 
     def for_terminal(self, prediction: Labels | None) -> str:
         """The labels on one line, since they have no picture."""

@@ -56,11 +56,22 @@ class MultilabelOptions(TaskOptions):
     constrained: ClassVar[bool] = True
     uses: ClassVar[tuple[Use, ...]] = (
         *NO_TRANSCRIPT,
-        Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
-            "free".__ne__, left_to_right),
+        Use(
+            ("strategy.label_smoothing", "strategy.scheduled_sampling"),
+            "multilabel.order",
+            "other than free",
+            "free".__ne__,
+            left_to_right,
+        ),
         among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=left_to_right),
-        Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0",
-            lambda share: share == 0.0, left_to_right))
+        Use(
+            ("search.length_penalty", "search.rescorer"),
+            "multilabel.head_mixture",
+            "0.0",
+            lambda share: share == 0.0,
+            left_to_right,
+        ),
+    )
 
     text_column: str = "text"  # of the text
     labels_column: str = "labels"  # lists of names or numbers, or text with commas, semicolons or | between
@@ -95,8 +106,10 @@ class MultilabelOptions(TaskOptions):
         """Only the autoregressive strategy scores sets and has no fixed order."""
         kind = config.strategy.kind
         if config.in_parallel and (self.head, self.decision) != ("none", "best"):
-            raise ValueError(f"strategy.kind {kind} scores no sets: set multilabel.head=none, "
-                             "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
+            raise ValueError(
+                f"strategy.kind {kind} scores no sets: set multilabel.head=none, "
+                "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best"
+            )
         if config.in_parallel and self.order in ("random", "free"):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.order} has none")
 
@@ -129,10 +142,15 @@ class LabelSets(Symbols):
         """An output for each label, the classifier beside them, and how sets are learned and searched for."""
         options = self.options
         has_head = options.head != "none"
-        return SetShape(len(self), order=options.order if options.order in ("random", "free") else "fixed",
-                        head=options.head if has_head else "", head_weight=options.head_weight if has_head else 0.0,
-                        head_mixture=options.head_mixture, pointer=options.pointer,
-                        marginals=options.decision == "marginals")
+        return SetShape(
+            len(self),
+            order=options.order if options.order in ("random", "free") else "fixed",
+            head=options.head if has_head else "",
+            head_weight=options.head_weight if has_head else 0.0,
+            head_mixture=options.head_mixture,
+            pointer=options.pointer,
+            marginals=options.decision == "marginals",
+        )
 
     def constraint(self) -> Constraint:
         """The automaton that keeps outputs sets of labels."""
@@ -167,12 +185,20 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
     def __init__(self, options: MultilabelOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         if options.encoding == "pieces":
-            self.source = Parts(options.pieces, longest=data.max_length, pieces_from=self.pieces_from,
-                                parts=lambda words: [" ".join(self._kept(words))])
+            self.source = Parts(
+                options.pieces,
+                longest=data.max_length,
+                pieces_from=self.pieces_from,
+                parts=lambda words: [" ".join(self._kept(words))],
+            )
         else:
-            self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
-                                dropped=lambda count: options.word_dropout,
-                                max_characters=_LETTERS if options.characters else 0)
+            self.source = Words(
+                longest=data.max_length,
+                kept=options.max_words,
+                min_count=options.min_count,
+                dropped=lambda count: options.word_dropout,
+                max_characters=_LETTERS if options.characters else 0,
+            )
         self.target = LabelSets(options)
         self.threshold = _UNTUNED  # once tuned, the best on the validation split
         self.override: float | None = None  # the user's, in its place
@@ -184,8 +210,10 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
         examples = super().read(split)
         cut = sum(len(self._kept(example.source)) < len(example.source) for example in examples)
         if cut:
-            print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
-                  "(multilabel.max_words)")
+            print(
+                f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
+                "(multilabel.max_words)"
+            )
         return examples
 
     @cached_property
@@ -205,11 +233,17 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
         else:
             words = split_words(text, lower_case=True, marks=self.data.unicode == "nfc")
         if not words:
-            raise DataError("the text is empty", file=file, line=line, expected="at least one word",
-                            remedy="remove the row")
+            raise DataError(
+                "the text is empty", file=file, line=line, expected="at least one word", remedy="remove the row"
+            )
         read = len(self._kept(words))
-        refuse_long(read, self.data.max_length, f"a text of {read} words", {"file": file, "line": line},
-                    otherwise="let multilabel.max_words cut long texts")
+        refuse_long(
+            read,
+            self.data.max_length,
+            f"a text of {read} words",
+            {"file": file, "line": line},
+            otherwise="let multilabel.max_words cut long texts",
+        )
         return words
 
     def _kept(self, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -248,8 +282,12 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
             found = read_json(folder / _THRESHOLD)
             threshold = found.get("threshold") if isinstance(found, dict) else None
             if type(threshold) is not float or not 0 < threshold < 1:
-                raise DataError(f"the threshold is {repr_short(threshold)}", file=str(folder / _THRESHOLD),
-                                expected='{"threshold": 0.5}, between 0 and 1', remedy="restore the file")
+                raise DataError(
+                    f"the threshold is {repr_short(threshold)}",
+                    file=str(folder / _THRESHOLD),
+                    expected='{"threshold": 0.5}, between 0 and 1',
+                    remedy="restore the file",
+                )
             self.threshold = threshold
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
@@ -268,7 +306,7 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
 
     def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
         """The labels' marginals, their log-odds less prior_adjustment * (log prior - its mean)."""
-        marginals = np.array(hypothesis.details["marginals"][len(SPECIALS):])
+        marginals = np.array(hypothesis.details["marginals"][len(SPECIALS) :])
         share = self.options.prior_adjustment
         if not share:
             return marginals

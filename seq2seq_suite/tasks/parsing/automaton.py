@@ -63,8 +63,13 @@ class ParserAutomaton(Constraint):
     """
 
     num_focus = 5
-    focus_names = ("the next word", "the last word shifted", "the beginning of the last node",
-                   "the beginning of the open bracket", "the beginning of the bracket around that")
+    focus_names = (
+        "the next word",
+        "the last word shifted",
+        "the beginning of the last node",
+        "the beginning of the open bracket",
+        "the beginning of the bracket around that",
+    )
     num_context = 3
 
     def __init__(self, *, top_down: bool, shift: int, close: int, opens: list[int], num_symbols: int, max_run: int):
@@ -80,8 +85,18 @@ class ParserAutomaton(Constraint):
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
         stack = zero.unsqueeze(1).expand(-1, MAX_DEPTH).contiguous()
-        return ParserState(words=words, remaining=limit.clone(), shifted=zero, depth=zero, last=zero, run=zero,
-                           top=zero, top_left=zero, open_symbols=stack, open_left=stack)
+        return ParserState(
+            words=words,
+            remaining=limit.clone(),
+            shifted=zero,
+            depth=zero,
+            last=zero,
+            run=zero,
+            top=zero,
+            top_left=zero,
+            open_symbols=stack,
+            open_left=stack,
+        )
 
     def allowed(self, state: ParserState) -> Tensor:
         """(N,V): the next symbols from which one tree over exactly the words can be completed."""
@@ -115,12 +130,23 @@ class ParserAutomaton(Constraint):
         new_left = state.shifted + 1 if self.top_down else state.top_left
         opened = opens.unsqueeze(1)
         open_symbols = state.open_symbols.scatter(
-            1, slot, torch.where(opened, symbols.unsqueeze(1), state.open_symbols.gather(1, slot)))
+            1, slot, torch.where(opened, symbols.unsqueeze(1), state.open_symbols.gather(1, slot))
+        )
         open_left = state.open_left.scatter(
-            1, slot, torch.where(opened, new_left.unsqueeze(1), state.open_left.gather(1, slot)))
-        return replace(state, remaining=state.remaining - 1, shifted=shifted, depth=depth, top=top, top_left=top_left,
-                       last=shifts * SHIFTED + opens * OPENED + closes * CLOSED, run=self._run(state, opens, closes),
-                       open_symbols=open_symbols, open_left=open_left)
+            1, slot, torch.where(opened, new_left.unsqueeze(1), state.open_left.gather(1, slot))
+        )
+        return replace(
+            state,
+            remaining=state.remaining - 1,
+            shifted=shifted,
+            depth=depth,
+            top=top,
+            top_left=top_left,
+            last=shifts * SHIFTED + opens * OPENED + closes * CLOSED,
+            run=self._run(state, opens, closes),
+            open_symbols=open_symbols,
+            open_left=open_left,
+        )
 
     def focus(self, state: ParserState) -> Tensor:
         """(N,5): next word, last word shifted, left edges of the last node and of the two innermost open brackets."""

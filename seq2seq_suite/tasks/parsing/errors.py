@@ -66,20 +66,37 @@ def _explain_moves(trees: Sequence[Scorable], only: Sequence[Counter[Bracket]], 
         for bracket, parent in parents[side].items():
             kind = "PP attachment" if bracket[2] == "PP" else "clause attachment" if bracket[2] in CLAUSES else ""
             other = parents[1 - side].get(bracket)
-            if (kind and parent is not None and parent in only[side] and bracket in parents[1 - side]
-                    and (other or parent)[:2] != parent[:2]):
+            if (
+                kind
+                and parent is not None
+                and parent in only[side]
+                and bracket in parents[1 - side]
+                and (other or parent)[:2] != parent[:2]
+            ):
                 moved.append((*bracket[:2], kind))
     for bracket in [*only[0].elements(), *only[1].elements()]:
         start, end, _ = bracket
-        found[next((kind for first, last, kind in moved if (first, last) == (start, end)
-                    or (start <= first and last <= end and (first == start or last == end))), "span")] += 1
+        found[
+            next(
+                (
+                    kind
+                    for first, last, kind in moved
+                    if (first, last) == (start, end)
+                    or (start <= first and last <= end and (first == start or last == end))
+                ),
+                "span",
+            )
+        ] += 1
 
 
 def _parents(brackets: Sequence[Bracket]) -> dict[Bracket, Bracket | None]:
     """The bracket directly above each, from brackets with a parent after its children."""
-    return {bracket: next((above for above in brackets[place + 1 :]
-                           if above[0] <= bracket[0] and bracket[1] <= above[1]), None)
-            for place, bracket in enumerate(brackets)}
+    return {
+        bracket: next(
+            (above for above in brackets[place + 1 :] if above[0] <= bracket[0] and bracket[1] <= above[1]), None
+        )
+        for place, bracket in enumerate(brackets)
+    }
 
 
 def drawn(tree: Tree | None) -> dict[str, Any] | None:
@@ -97,8 +114,11 @@ def drawn(tree: Tree | None) -> dict[str, Any] | None:
         children = [plain(child) for child in node.children]
         label = node.label.partition("-")[0].partition("=")[0]
         counted = label and label not in DELETED and place > start
-        return {"label": node.label, "children": children,
-                **({"bracket": [start, place, EQUAL_LABELS.get(label, label)]} if counted else {})}
+        return {
+            "label": node.label,
+            "children": children,
+            **({"bracket": [start, place, EQUAL_LABELS.get(label, label)]} if counted else {}),
+        }
 
     return None if tree is None else plain(tree)
 
@@ -108,8 +128,10 @@ def charts(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> list[dict[
     lengths, labels = [], {side: [] for side in ("gold", "predicted", "matched")}
     for wanted, found in zip(map(scorable, gold), predicted, strict=True):
         given = scorable(found) if found is not None else None
-        right, guess = Counter(wanted.brackets), Counter(
-            given.brackets if given is not None and given.words == wanted.words else ())
+        right, guess = (
+            Counter(wanted.brackets),
+            Counter(given.brackets if given is not None and given.words == wanted.words else ()),
+        )
         sums: dict[str, list[float]] = {}
         for counts, (part, whole) in ((right, (0.0, 0.5)), (guess, (0.0, 0.5)), (right & guess, (1.0, 0.0))):
             for (start, end, _), count in counts.items():
@@ -119,6 +141,15 @@ def charts(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> list[dict[
         lengths.append({group: tuple(two) for group, two in sums.items()})
         for side, counts in zip(labels, (right, guess, right & guess), strict=True):
             labels[side].append(Counter(label for _, _, label in counts.elements()))
-    return [one_series("dots", "F1 by length of the bracket", "Do long brackets fail?", rates(lengths, ranges(_EDGES)),
-                       x="words", y="F1 ↑", note="n: brackets, the mean of gold and predicted"),
-            *by_label(labels, "Precision and recall by label", "Which brackets fail?", what="label")]
+    return [
+        one_series(
+            "dots",
+            "F1 by length of the bracket",
+            "Do long brackets fail?",
+            rates(lengths, ranges(_EDGES)),
+            x="words",
+            y="F1 ↑",
+            note="n: brackets, the mean of gold and predicted",
+        ),
+        *by_label(labels, "Precision and recall by label", "Which brackets fail?", what="label"),
+    ]

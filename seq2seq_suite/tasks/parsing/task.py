@@ -55,16 +55,24 @@ class ParsingOptions(TaskOptions):
 
     target: ClassVar[str] = "structures"
     constrained: ClassVar[bool] = True
-    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
-        ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
-        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
-        lambda config: config.strategy_class.predicts_length and config.search.constraint))
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT,
+        Use(
+            ("search.beam_size", "search.num_hypotheses", "search.rescorer"),
+            "parsing.linearisation",
+            "other than tetra_tags, whose length and best output are known",
+            "tetra_tags".__ne__,
+            lambda config: config.strategy_class.predicts_length and config.search.constraint,
+        ),
+    )
 
     def check(self, config: Any) -> None:
         """Only left-to-right decoding has a parser's state; the words of tetra-tags are known before."""
         if self.guide and config.in_parallel and self.linearisation != "tetra_tags":
-            raise ValueError(f"strategy.kind {config.strategy.kind} predicts all symbols in parallel, so there is no "
-                             "parser's state to guide it: set parsing.guide=false or parsing.linearisation=tetra_tags")
+            raise ValueError(
+                f"strategy.kind {config.strategy.kind} predicts all symbols in parallel, so there is no "
+                "parser's state to guide it: set parsing.guide=false or parsing.linearisation=tetra_tags"
+            )
 
 
 class Trees(Symbols):
@@ -82,8 +90,9 @@ class Trees(Symbols):
         """Symbols, tags, and the parser's moves between words."""
         super().fit(values)
         self.tags = Vocabulary.build(Counter(tag for tree in values for tag in tree.tags()))
-        self.moves = Vocabulary.build(Counter(move for tree in values for move in self._moves(tree)),
-                                      min_count=_MIN_MOVE_COUNT)
+        self.moves = Vocabulary.build(
+            Counter(move for tree in values for move in self._moves(tree)), min_count=_MIN_MOVE_COUNT
+        )
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
@@ -129,17 +138,23 @@ class Trees(Symbols):
         if not isinstance(write, Bracketing):
             return TetraAutomaton(names)
         shift, close = self.vocabulary.encode([write.shift, write.close])
-        opens = [index for index, name in enumerate(names)
-                 if index >= len(SPECIALS) and name not in (write.shift, write.close)]
+        opens = [
+            index
+            for index, name in enumerate(names)
+            if index >= len(SPECIALS) and name not in (write.shift, write.close)
+        ]
         longest = 2 * _MAX_UNARY + 2 if write.top_down else _MAX_UNARY
-        return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
-                               num_symbols=len(self), max_run=longest)
+        return ParserAutomaton(
+            top_down=write.top_down, shift=shift, close=close, opens=opens, num_symbols=len(self), max_run=longest
+        )
 
     def source_labels(self, reference: Tree) -> dict[str, np.ndarray]:
         """(S,) each: tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
         moves = self.moves.encode(self._moves(reference))
-        columns = {"tags": [-1, *self.tags.encode(reference.tags()), -1],
-                   "moves": [*(-1 if move == UNKNOWN else move for move in moves), -1]}
+        columns = {
+            "tags": [-1, *self.tags.encode(reference.tags()), -1],
+            "moves": [*(-1 if move == UNKNOWN else move for move in moves), -1],
+        }
         found = {kind: np.array(columns[kind], dtype=np.int64) for kind in self.label_weights}
         if self.options.span_loss:
             found["spans"] = np.array(sorted(set(reference.spans(1))), dtype=np.int64)
@@ -178,9 +193,14 @@ class ParsingTask(Task[Words, Trees]):
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split, tokens=True,
-                            max_characters=options.max_characters if options.characters else 0,
-                            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
+        self.source = Words(
+            longest=data.max_length,
+            min_count=options.min_count,
+            split=_split,
+            tokens=True,
+            max_characters=options.max_characters if options.characters else 0,
+            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count),
+        )
         self.target = Trees(options)
 
     def example(self, row: Row) -> Example:
@@ -189,8 +209,12 @@ class ParsingTask(Task[Words, Trees]):
         text = text_in(row, self.options.tree_column, "parsing.tree_column", remedy=remedy)
         tree = _one_tree(text, row.file, row.line)
         if tree is None or tree.is_preterminal():
-            raise DataError("the tree has no bracket over a word", **row.place, expected="(LABEL (TAG word) ...)",
-                            remedy="remove the row")
+            raise DataError(
+                "the tree has no bracket over a word",
+                **row.place,
+                expected="(LABEL (TAG word) ...)",
+                remedy="remove the row",
+            )
         also: dict[str, Any] = {}
         if sites := row.fields.get("sites"):
             also["sites"] = sites
@@ -206,8 +230,10 @@ class ParsingTask(Task[Words, Trees]):
         lines = self.in_form(read_lines(path))
         whole = all(line.count("(") == line.count(")") for line in lines)  # trees, each on its line
         if whole and any(line.strip() in ("", *_FAILED) for line in lines):
-            return [None if line.strip() in ("", *_FAILED) else _one_tree(line, str(path), number)
-                    for number, line in enumerate(lines, 1)]
+            return [
+                None if line.strip() in ("", *_FAILED) else _one_tree(line, str(path), number)
+                for number, line in enumerate(lines, 1)
+            ]
         text = "\n".join(_NOTHING if line.strip() in _FAILED else line for line in lines)
         return [clean(tree) for _, tree in read_trees(text, file=str(path))]
 
@@ -243,17 +269,24 @@ class ParsingTask(Task[Words, Trees]):
         """EVALB's figures, without that of tags where these are the treebank's own, as over a run's outputs."""
         score = evalb(references, predictions)
         given = "|tags:gold|" in score.signature
-        return replace(score, figures={name: figure for name, figure in score.figures.items()
-                                       if not (given and name == "tagging_accuracy")})
+        return replace(
+            score,
+            figures={
+                name: figure for name, figure in score.figures.items() if not (given and name == "tagging_accuracy")
+            },
+        )
 
     def score_examples(self, predictions: Sequence[Tree | None], examples: Sequence[Example]) -> Score:
         """With `attachment`: the share (%) of doubtful phrases that hang where they do in the reference."""
         score = super().score_examples(predictions, examples)
-        right = [attached(prediction, begin, end) == attached(example.reference, begin, end)
-                 for prediction, example in zip(predictions, examples, strict=True)
-                 for begin, end, _ in example.also.get("sites", ())]
+        right = [
+            attached(prediction, begin, end) == attached(example.reference, begin, end)
+            for prediction, example in zip(predictions, examples, strict=True)
+            for begin, end, _ in example.also.get("sites", ())
+        ]
         found = {"attachment": 100.0 * sum(right) / len(right)} if right else {}
         return replace(score, figures=score.figures | found)
+
 
 def attached(tree: Tree | None, begin: int, end: int) -> tuple[str, int] | None:
     """The label and the first word of the smallest bracket around words that is larger than they; None without a tree.
@@ -283,8 +316,13 @@ def _one_tree(text: str, file: str, line: int) -> Tree | None:
     """The tree in a text, cleaned; None if nothing but traces was in it."""
     trees = [tree for _, tree in read_trees(text, file=file, first_line=line)]
     if len(trees) != 1:
-        raise DataError(f"{len(trees)} trees in one row", file=file, line=line, expected="one tree",
-                        remedy="write each in a row of its own")
+        raise DataError(
+            f"{len(trees)} trees in one row",
+            file=file,
+            line=line,
+            expected="one tree",
+            remedy="write each in a row of its own",
+        )
     return clean(trees[0])
 
 
@@ -307,5 +345,6 @@ def trace(automaton: Constraint, encoded: Sequence[Encoded]) -> tuple[list[np.nd
         state = automaton.advance(state, symbols)
     focused, surrounding = (
         [row[:length].copy() for row, length in zip(torch.stack(steps, 1).numpy(), lengths.tolist(), strict=True)]
-        for steps in (focus, context))
+        for steps in (focus, context)
+    )
     return focused, surrounding

@@ -63,10 +63,15 @@ class TetraAutomaton(Constraint):
         left, depth = state.words - state.tagged, state.depth
         after = left - 1  # words left when this one is tagged
         word, node = ~state.inner & (left > 0), state.inner & (left > 0)
-        kinds = torch.stack((
-            word & torch.where(after > 0, depth <= after, depth == 0),
-            word & (depth > 0) & torch.where(after > 0, depth - 1 <= after, depth == 1),
-            node & (depth <= left), node & (depth > 1)), 1)
+        kinds = torch.stack(
+            (
+                word & torch.where(after > 0, depth <= after, depth == 0),
+                word & (depth > 0) & torch.where(after > 0, depth - 1 <= after, depth == 1),
+                node & (depth <= left),
+                node & (depth > 1),
+            ),
+            1,
+        )
         allowed = (kinds.unsqueeze(2) & self.of_kind).any(1)
         allowed[:, END] = ~allowed.any(1)
         return allowed

@@ -14,15 +14,19 @@ from seq2seq_suite.common.text import LETTER, OTHER, SIGN, UNSPACED
 
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"
-_WORD = regex.compile(rf"[0-9]++(?:[.,:][0-9]++)*+(?!\p{{M}})|{SIGN}|{LETTER}++(?:['’.·״׳-]{LETTER}++)*+|{OTHER}",
-                      regex.V1)
+_WORD = regex.compile(
+    rf"[0-9]++(?:[.,:][0-9]++)*+(?!\p{{M}})|{SIGN}|{LETTER}++(?:['’.·״׳-]{LETTER}++)*+|{OTHER}", regex.V1
+)
 _BETWEEN_SIGNS = regex.compile(
-    rf"(?<={UNSPACED}) (?={UNSPACED}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={UNSPACED})")
+    rf"(?<={UNSPACED}) (?={UNSPACED}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={UNSPACED})"
+)
 _BEFORE_CLOSING, _AFTER_OPENING = regex.compile(r" (?=[.,;:!?)\]}%’”।॥؟۔،؛])"), regex.compile(r"(?<=[(\[{“]) ")
 _FINAL, _CLOSING = "[。．｡！？।॥።។៕။]", "[」』”’）]"  # ends of sentences with or without a blank behind them
 _SENTENCE_END = regex.compile(
     rf"\s*\n\s*|(?<=[\p{{STerm}}།༎])\s+|(?<=[\p{{STerm}}--{_FINAL}][\"'”’)])\s+"
-    rf"|(?<={_FINAL})(?!{_CLOSING}|\s)|(?<={_FINAL}{_CLOSING})", regex.V1)
+    rf"|(?<={_FINAL})(?!{_CLOSING}|\s)|(?<={_FINAL}{_CLOSING})",
+    regex.V1,
+)
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,10 @@ def symbols_of(answer: str) -> tuple[str, ...]:
     >>> symbols_of("milk, 1.5 l")
     ('milk', '￭,', '1.5', 'l')
     """
-    return tuple(found.group() if found.start() == 0 or answer[found.start() - 1].isspace()
-                 else JOINER + found.group() for found in _WORD.finditer(answer))
+    return tuple(
+        found.group() if found.start() == 0 or answer[found.start() - 1].isspace() else JOINER + found.group()
+        for found in _WORD.finditer(answer)
+    )
 
 
 def text_of(symbols: Sequence[str]) -> str:

@@ -42,8 +42,11 @@ class QuestionAnsweringPresentation(Presentation):
     def source_data(self, example: Example) -> dict[str, Any]:
         """The question and the sentences of its context."""
         passage: Passage = example.source
-        return {"text": str(passage), "question": " ".join(passage.question),
-                "sentences": [" ".join(sentence) for sentence in passage.sentences]}
+        return {
+            "text": str(passage),
+            "question": " ".join(passage.question),
+            "sentences": [" ".join(sentence) for sentence in passage.sentences],
+        }
 
     def output_data(self, example: Example, prediction: str | Gold | None) -> dict[str, Any]:
         """The answer, or all right ones."""
@@ -56,21 +59,42 @@ class QuestionAnsweringPresentation(Presentation):
         return by_question([one.source for one in examples], [one.reference for one in examples], right)
 
 
-def by_question(passages: Sequence[Passage], golds: Sequence[Gold], right: Sequence[bool]
-                ) -> list[dict[str, Any]]:
+def by_question(passages: Sequence[Passage], golds: Sequence[Gold], right: Sequence[bool]) -> list[dict[str, Any]]:
     """Charts of right answers by kind of question, by distance of the answer's sentence and by the answer's words."""
     kinds, back = [gold.category for gold in golds], list(map(distance, passages, golds))
     charts = {
-        "By kind of question": ("kind", "Which questions are hard?", rates(
-            [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds), key=natural))),
-        "By distance of the answer": ("sentences back", "Are early sentences forgotten?", rates(
-            [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
-            ranges(_EDGES))),
-        "By length of the answer": ("words", "Are long answers harder?", rates(
-            [{range_of(len(words_of(gold.answers[0])), _WORDS): (equal, 1)}
-             for gold, equal in zip(golds, right, strict=True)], ranges(_WORDS)))}
-    return [one_series("dots", title, question, points, x=x, y="answers right, % \u2191", note="")
-            for title, (x, question, points) in charts.items() if len(points) > 1]
+        "By kind of question": (
+            "kind",
+            "Which questions are hard?",
+            rates(
+                [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds), key=natural)
+            ),
+        ),
+        "By distance of the answer": (
+            "sentences back",
+            "Are early sentences forgotten?",
+            rates(
+                [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
+                ranges(_EDGES),
+            ),
+        ),
+        "By length of the answer": (
+            "words",
+            "Are long answers harder?",
+            rates(
+                [
+                    {range_of(len(words_of(gold.answers[0])), _WORDS): (equal, 1)}
+                    for gold, equal in zip(golds, right, strict=True)
+                ],
+                ranges(_WORDS),
+            ),
+        ),
+    }
+    return [
+        one_series("dots", title, question, points, x=x, y="answers right, % \u2191", note="")
+        for title, (x, question, points) in charts.items()
+        if len(points) > 1
+    ]
 
 
 def distance(passage: Passage, gold: Gold) -> int:

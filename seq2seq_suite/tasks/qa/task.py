@@ -174,8 +174,11 @@ class QuestionAnsweringTask(Task[Any, Answers]):
 
     def __init__(self, options: QAOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source = Sentences(options) if options.encoding != "pieces" else Parts(
-            options.pieces, longest=data.max_length, parts=Passage.texts, pieces_from=self.pieces_from)
+        self.source = (
+            Sentences(options)
+            if options.encoding != "pieces"
+            else Parts(options.pieces, longest=data.max_length, parts=Passage.texts, pieces_from=self.pieces_from)
+        )
         self.target = Answers(min_count=options.min_count)
         self._seen = Counter[str]()  # questions left out, cropped, or cropped so that no answer is left
 
@@ -188,9 +191,11 @@ class QuestionAnsweringTask(Task[Any, Answers]):
         if seen["left out"]:
             print(f"{split}: {seen['left out']} questions of other categories than qa.keep_categories left out")
         if seen["cropped"]:
-            print(f"{split}: {seen['cropped']} of {len(examples)} contexts cropped to data.max_length="
-                  f"{self.data.max_length} words (qa.crop={self.options.crop}); {seen['lost']} of these do not hold a "
-                  "right answer word for word")
+            print(
+                f"{split}: {seen['cropped']} of {len(examples)} contexts cropped to data.max_length="
+                f"{self.data.max_length} words (qa.crop={self.options.crop}); {seen['lost']} of these do not hold a "
+                "right answer word for word"
+            )
         times = self.options.repeats if split == "train" else {}
         if missing := times.keys() - {example.reference.category for example in examples}:
             print(f"train: no question of category {', '.join(sorted(missing))}, which qa.repeats names")
@@ -209,7 +214,8 @@ class QuestionAnsweringTask(Task[Any, Answers]):
         options = self.options
         context, answer = (
             named_so or next((name for name in known if name in fields), known[0])
-            for named_so, known in zip((options.context_column, options.answer_column), _COLUMNS, strict=True))
+            for named_so, known in zip((options.context_column, options.answer_column), _COLUMNS, strict=True)
+        )
         question = text_in(row, options.question_column, "qa.question_column")
         story = text_in(row, context, "qa.context_column")
         answers = self._answers(value_in(row, answer, "qa.answer_column"), place)
@@ -229,14 +235,22 @@ class QuestionAnsweringTask(Task[Any, Answers]):
         if isinstance(found, list):  # SQuAD's own answers are objects
             found = [one.get("text") if isinstance(one, Mapping) else one for one in found]
         if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
-            raise DataError(f"the answer is {repr_short(value)}", **place, remedy="correct the row",
-                            expected="text, a list of texts, or an object whose `text` is one")
+            raise DataError(
+                f"the answer is {repr_short(value)}",
+                **place,
+                remedy="correct the row",
+                expected="text, a list of texts, or an object whose `text` is one",
+            )
         answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
         longest = max((len(symbols_of(answer)) for answer in answers), default=0)
         refuse_long(longest, self.data.max_length, f"an answer of {longest} words", place, otherwise="shorten it")
         if not answers:
-            raise DataError("the question has no answer", **place, expected="at least one answer with a word in it",
-                            remedy="remove the row: questions that cannot be answered need an answer that says so")
+            raise DataError(
+                "the question has no answer",
+                **place,
+                expected="at least one answer with a word in it",
+                remedy="remove the row: questions that cannot be answered need an answer that says so",
+            )
         return answers
 
     def _plain(self, answer: str) -> str:
@@ -248,13 +262,22 @@ class QuestionAnsweringTask(Task[Any, Answers]):
             question, context = question.lower(), context.lower()
         passage, longest = Passage.of(question, context), self.data.max_length
         if not passage.question or not passage.sentences:
-            raise DataError("the question or its context is empty", **place, expected=f"question {SEPARATOR} context",
-                            remedy="fill it in, or remove the row")
+            raise DataError(
+                "the question or its context is empty",
+                **place,
+                expected=f"question {SEPARATOR} context",
+                remedy="fill it in, or remove the row",
+            )
         if len(passage) <= longest:
             return passage, False
         if self.options.crop == "refuse" or len(passage.question) >= longest:
-            refuse_long(len(passage), longest, f"{len(passage)} words, {len(passage.question)} of them in the question",
-                        place, otherwise="set qa.crop to first, last or overlap")
+            refuse_long(
+                len(passage),
+                longest,
+                f"{len(passage)} words, {len(passage.question)} of them in the question",
+                place,
+                otherwise="set qa.crop to first, last or overlap",
+            )
         return crop(passage, longest, keep=self.options.crop), True
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
@@ -266,9 +289,11 @@ class QuestionAnsweringTask(Task[Any, Answers]):
         """Question, context with a sentence on each line, answers, and the category."""
         passage: Passage = example.source
         options = self.options
-        row = {options.question_column: " ".join(passage.question),
-               options.context_column or "context": "\n".join(map(" ".join, passage.sentences)),
-               options.answer_column or "answers": [answer.strip() for answer in text.split(SEPARATOR)]}
+        row = {
+            options.question_column: " ".join(passage.question),
+            options.context_column or "context": "\n".join(map(" ".join, passage.sentences)),
+            options.answer_column or "answers": [answer.strip() for answer in text.split(SEPARATOR)],
+        }
         return row | ({"type": example.reference.category} if example.reference is not None else {})
 
     # -- numbers ------------------------------------------------------------------------------------------------
@@ -285,8 +310,10 @@ class QuestionAnsweringTask(Task[Any, Answers]):
     def score(self, predictions: Sequence[str | Gold | None], *references: Sequence[Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
-        golds = [Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
-                 for golds in zip(*references, strict=True)]
+        golds = [
+            Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
+            for golds in zip(*references, strict=True)
+        ]
         return answer_scores(answers, golds)
 
 

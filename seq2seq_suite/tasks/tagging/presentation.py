@@ -24,8 +24,10 @@ class TaggingPresentation(Presentation):
         """Each wrong tag is a kind of error: `NN as VB`."""
         if prediction is None:
             return Judgement(False, ("malformed",))
-        return Judgement(prediction == reference, tuple(f"{right} as {given}" for (right, given), _ in Counter(
-            _wrong(reference, prediction)).most_common()))
+        return Judgement(
+            prediction == reference,
+            tuple(f"{right} as {given}" for (right, given), _ in Counter(_wrong(reference, prediction)).most_common()),
+        )
 
     def output_data(self, example: Example, prediction: Tags | None) -> dict[str, Any]:
         """Words and their tags."""
@@ -43,9 +45,12 @@ class TaggingPresentation(Presentation):
             frequent += whole
         names = [tag for tag, _ in frequent.most_common(_TAGS_SHOWN)]
         note = f"The {_TAGS_SHOWN} most frequent of {len(frequent)}." if len(frequent) > _TAGS_SHOWN else ""
-        return [one_series("dots", "Accuracy by tag", "Which tags fail?", rates(shares, names), x="tag", y="% ↑",
-                           note=note),
-                *confusion(errors, "Wrong tags", "Which tag is given instead of which?", x="given", y="right")]
+        return [
+            one_series(
+                "dots", "Accuracy by tag", "Which tags fail?", rates(shares, names), x="tag", y="% ↑", note=note
+            ),
+            *confusion(errors, "Wrong tags", "Which tag is given instead of which?", x="given", y="right"),
+        ]
 
 
 def _wrong(reference: Tags, prediction: Tags) -> list[tuple[str, str]]:

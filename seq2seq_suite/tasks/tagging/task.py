@@ -89,9 +89,13 @@ class TaggingTask(Task[Words, TagRow]):
     def __init__(self, options: TaggingOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.primary_metric = "span_f1" if options.spans else "accuracy"
-        self.source = Words(longest=data.max_length, min_count=options.min_count, tokens=True,
-                            max_characters=options.max_characters if options.characters else 0,
-                            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
+        self.source = Words(
+            longest=data.max_length,
+            min_count=options.min_count,
+            tokens=True,
+            max_characters=options.max_characters if options.characters else 0,
+            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count),
+        )
         self.target = TagRow("tags")
         self._letters: set[str] = set()  # of the spans' tags in all splits
 
@@ -121,20 +125,35 @@ class TaggingTask(Task[Words, TagRow]):
         values = [split_blanks(value) if isinstance(value, str) else value for value in values]
         for name, value in zip(names, values, strict=True):
             if not isinstance(value, Sequence) or not all(isinstance(one, str) and one.strip() for one in value):
-                raise DataError(f"'{name}' is {named(value)}", **place, remedy="correct the row, or remove it",
-                                expected="a list of texts, none of them empty, or a text with spaces")
+                raise DataError(
+                    f"'{name}' is {named(value)}",
+                    **place,
+                    remedy="correct the row, or remove it",
+                    expected="a list of texts, none of them empty, or a text with spaces",
+                )
         if len(values[0]) != len(values[1]):
-            raise DataError(f"{' and '.join(names)} need one tag for each word; {columns(row)}", **place,
-                            expected="two lists of the same length, or texts with spaces",
-                            remedy="set tagging.words_column and tagging.tags_column, or remove the row")
+            raise DataError(
+                f"{' and '.join(names)} need one tag for each word; {columns(row)}",
+                **place,
+                expected="two lists of the same length, or texts with spaces",
+                remedy="set tagging.words_column and tagging.tags_column, or remove the row",
+            )
         if set(values[1]) == {"_"}:
-            raise DataError(f"{names[1]} are all '_'", **place, expected="a tag for each word",
-                            remedy="set tagging.tags_column to a column that is filled in, or remove the row")
+            raise DataError(
+                f"{names[1]} are all '_'",
+                **place,
+                expected="a tag for each word",
+                remedy="set tagging.tags_column to a column that is filled in, or remove the row",
+            )
         if self.options.spans:
             scheme_of([(values[1], place)])
         likelier = row.fields.get("oracle")
-        return Example(self.source.check(values[0], place), tuple(values[1]), row.origin,
-                       also={"oracle": tuple(likelier)} if likelier else {})
+        return Example(
+            self.source.check(values[0], place),
+            tuple(values[1]),
+            row.origin,
+            also={"oracle": tuple(likelier)} if likelier else {},
+        )
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
         """The word that each tag belongs to, the sentinel for END."""

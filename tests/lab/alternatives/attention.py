@@ -135,8 +135,11 @@ def multi_head_by_einsum(x, memory, weights, num_heads, visible=None):
     def heads(of, matrix, bias):
         return torch.einsum("btd,hed->bhte", of, matrix.view(num_heads, -1, of.size(-1))) + bias.view(num_heads, 1, -1)
 
-    query, key, value = (heads(x, weights.wq, weights.bq), heads(memory, weights.wk, weights.bk),
-                         heads(memory, weights.wv, weights.bv))
+    query, key, value = (
+        heads(x, weights.wq, weights.bq),
+        heads(memory, weights.wk, weights.bk),
+        heads(memory, weights.wv, weights.bv),
+    )
     scores = torch.einsum("bhte,bhse->bhts", query, key) / math.sqrt(query.size(-1))
     if visible is not None:
         scores = scores.masked_fill(~visible[:, None], -math.inf)

@@ -47,8 +47,11 @@ def decoder_block_written_out(x, memory, visible, memory_mask, parts, placement)
 
 
 def decoder_block_in_a_loop(x, memory, visible, memory_mask, parts, placement):
-    sublayers = [lambda y: parts.self_attention(y, y, visible.expand(y.size(0), -1, -1)),
-                 lambda y: parts.cross_attention(y, memory, memory_mask[:, None]), parts.feed_forward]
+    sublayers = [
+        lambda y: parts.self_attention(y, y, visible.expand(y.size(0), -1, -1)),
+        lambda y: parts.cross_attention(y, memory, memory_mask[:, None]),
+        parts.feed_forward,
+    ]
     for number, sublayer in enumerate(sublayers):
         norm = parts.norms[number]
         x = x + sublayer(norm(x)) if placement == "pre" else norm(sublayer(x) + x)

@@ -35,8 +35,9 @@ def smoothed_cross_entropy_of_a_distribution(logits, target, mask, smoothing):
 
 def smoothed_cross_entropy_of_torch(logits, target, mask, smoothing):
     wanted = target.masked_fill(~mask, -100)
-    total = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=-100, reduction="sum",
-                                     label_smoothing=smoothing)
+    total = functional.cross_entropy(
+        logits.flatten(0, 1), wanted.flatten(), ignore_index=-100, reduction="sum", label_smoothing=smoothing
+    )
     return total, int(mask.sum())
 
 

@@ -12,13 +12,17 @@ def sinusoids_by_exp(length, width):
 
 
 def sinusoids_in_loops(length, width):
-    return torch.tensor([[(math.cos if i % 2 else math.sin)(place / 10000 ** ((i - i % 2) / width))
-                          for i in range(width)] for place in range(length)])
+    return torch.tensor(
+        [
+            [(math.cos if i % 2 else math.sin)(place / 10000 ** ((i - i % 2) / width)) for i in range(width)]
+            for place in range(length)
+        ]
+    )
 
 
 def sinusoids_by_phase(length, width):
     exponent = torch.arange(width) // 2 * 2 / width
-    angle = torch.arange(length, dtype=torch.float64)[:, None] / 10000**exponent.double()
+    angle = torch.arange(length, dtype=torch.float64)[:, None] / 10000 ** exponent.double()
     return torch.sin(angle + torch.arange(width) % 2 * (math.pi / 2)).float()
 
 
@@ -39,8 +43,9 @@ def shift_matrix_by_diagonals(width, distance):
 
 def rotate_by_complex_numbers(x, offset=0):
     width = x.size(-1)
-    angle = torch.outer(torch.arange(offset, offset + x.size(2)).float(),
-                        10000.0 ** (-torch.arange(0, width, 2) / width))
+    angle = torch.outer(
+        torch.arange(offset, offset + x.size(2)).float(), 10000.0 ** (-torch.arange(0, width, 2) / width)
+    )
     turned = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angle), angle)
     return torch.cat((turned.real, turned.imag), -1)
 

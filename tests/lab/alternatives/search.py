@@ -46,8 +46,12 @@ def beam_search_of_sorted_candidates(step, select, state, begin, end, beam, limi
     live, done, last = [([], 0.0)], [], torch.tensor([begin])
     for length in range(1, limit + 1):
         log_p, state = step(state, last)
-        candidates = [(total + float(log_p[row, symbol]), row, symbol) for row, (_, total) in enumerate(live)
-                      for symbol in range(log_p.size(1)) if log_p[row, symbol] > -math.inf]
+        candidates = [
+            (total + float(log_p[row, symbol]), row, symbol)
+            for row, (_, total) in enumerate(live)
+            for symbol in range(log_p.size(1))
+            if log_p[row, symbol] > -math.inf
+        ]
         candidates.sort(key=lambda one: -one[0])
         going = []
         for total, row, symbol in candidates[: 2 * beam]:
@@ -75,8 +79,15 @@ def beam_search_with_a_heap(step, select, state, begin, end, beam, limit, alpha)
             if table[row, end] > -math.inf:
                 done.append((symbols, float(table[row, end]) / ((5 + length) / 6) ** alpha))
         table[:, end] = -math.inf
-        best = heapq.nlargest(beam, ((float(table[row, symbol]), row, symbol) for row in range(len(rows))
-                                     for symbol in range(table.size(1)) if table[row, symbol] > -math.inf))
+        best = heapq.nlargest(
+            beam,
+            (
+                (float(table[row, symbol]), row, symbol)
+                for row in range(len(rows))
+                for symbol in range(table.size(1))
+                if table[row, symbol] > -math.inf
+            ),
+        )
         if not best:
             break
         rows = [(total, (*rows[row][1], symbol)) for total, row, symbol in best]
@@ -127,8 +138,10 @@ def cached_step_joining_before_the_split(x, past, weights, num_heads):
 def cached_step_position_by_position(x, past, weights, num_heads):
     outputs = []
     for column in x.split(1, 1):
-        query, key, value = (GIVEN.split_heads(column @ w.T + b, num_heads) for w, b in (
-            (weights.wq, weights.bq), (weights.wk, weights.bk), (weights.wv, weights.bv)))
+        query, key, value = (
+            GIVEN.split_heads(column @ w.T + b, num_heads)
+            for w, b in ((weights.wq, weights.bq), (weights.wk, weights.bk), (weights.wv, weights.bv))
+        )
         past = (key, value) if past is None else (torch.cat((past[0], key), 2), torch.cat((past[1], value), 2))
         outputs.append(GIVEN.merge_heads(GIVEN.attend(query, *past)) @ weights.wo.T + weights.bo)
     return torch.cat(outputs, 1), past

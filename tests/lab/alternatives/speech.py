@@ -47,8 +47,9 @@ def ctc_loss_by_vectors(log_p, target, blank):
     size, index = len(spelled), torch.tensor(spelled)
     never = torch.tensor(-1e30, dtype=log_p.dtype)
     alpha = torch.where(torch.arange(size) < 2, log_p[0, index], never)
-    skip = torch.tensor([place > 1 and spelled[place] != blank and spelled[place] != spelled[place - 2]
-                         for place in range(size)])
+    skip = torch.tensor(
+        [place > 1 and spelled[place] != blank and spelled[place] != spelled[place - 2] for place in range(size)]
+    )
     for frame in range(1, log_p.size(0)):
         one = torch.cat((never.view(1), alpha[:-1]))
         two = torch.where(skip, torch.cat((never.expand(min(2, size)), alpha[:-2]))[:size], never)
@@ -76,5 +77,11 @@ def ctc_loss_from_the_end(log_p, target, blank):
 
 
 def ctc_loss_of_torch(log_p, target, blank):
-    return functional.ctc_loss(log_p.unsqueeze(1), torch.tensor([target], dtype=torch.int64), (log_p.size(0),),
-                               (len(target),), blank=blank, reduction="sum")
+    return functional.ctc_loss(
+        log_p.unsqueeze(1),
+        torch.tensor([target], dtype=torch.int64),
+        (log_p.size(0),),
+        (len(target),),
+        blank=blank,
+        reduction="sum",
+    )

@@ -120,8 +120,9 @@ def micro_macro_f1_by_precision(gold, predicted, labels):
     def f1(hit, wrong, missed):
         return hit / (hit + 0.5 * (wrong + missed)) if hit else 0.0
 
-    table = torch.tensor([[[label in right, label in found] for label in labels]
-                          for right, found in zip(gold, predicted, strict=True)])
+    table = torch.tensor(
+        [[[label in right, label in found] for label in labels] for right, found in zip(gold, predicted, strict=True)]
+    )
     hit = (table[..., 0] & table[..., 1]).sum(0).tolist()
     missed = (table[..., 0] & ~table[..., 1]).sum(0).tolist()
     wrong = (table[..., 1] & ~table[..., 0]).sum(0).tolist()

@@ -37,8 +37,10 @@ def bootstrap_by_weights(counts, formula, draws):
 def paired_p_in_a_loop(first, second, flips):
     gaps = (first - second).double().tolist()
     true = abs(sum(gaps)) / len(gaps)
-    often = sum(abs(sum(sign * gap for sign, gap in zip(row, gaps, strict=True))) / len(gaps) >= true - 1e-6
-                for row in flips.tolist())
+    often = sum(
+        abs(sum(sign * gap for sign, gap in zip(row, gaps, strict=True))) / len(gaps) >= true - 1e-6
+        for row in flips.tolist()
+    )
     return (often + 1) / (len(flips) + 1)
 
 

@@ -1,20 +1,20 @@
 """Fresh attempts in einsum and whole-tensor algebra, written when the laws were finished."""
 
 RIGHT = {
-    "squared_error": '''
+    "squared_error": """
 def squared_error(logits, targets):
     p = torch.exp(logits - logits.logsumexp(1, keepdim=True))
     y = torch.zeros_like(p).scatter(1, targets[:, None], 1.0)
     return torch.einsum("nv,nv->n", p - y, p - y).mean()
-''',
-    "gradient": '''
+""",
+    "gradient": """
 def cross_entropy_gradient(logits, targets):
     e = torch.exp(logits - logits.amax(1, keepdim=True))
     p = e / torch.einsum("nv->n", e)[:, None]
     y = (targets[:, None] == torch.arange(logits.shape[1])).float()
     return (p - y) / len(logits)
-''',
-    "attend": '''
+""",
+    "attend": """
 def attend(query, key, value, visible=None):
     scores = torch.einsum("...te,...se->...ts", query, key) / math.sqrt(key.shape[-1])
     if visible is None:
@@ -23,8 +23,8 @@ def attend(query, key, value, visible=None):
     weights = torch.softmax(scores, -1)
     weights = torch.where(visible, weights, torch.zeros_like(weights))
     return torch.einsum("...ts,...sv->...tv", weights, value)
-''',
-    "heads": '''
+""",
+    "heads": """
 def split_heads(x, num_heads):
     return torch.einsum("bthe->bhte", x.unflatten(-1, (num_heads, -1)))
 def merge_heads(x):
@@ -42,22 +42,22 @@ def multi_head(x, memory, weights, num_heads, visible=None):
         scores = scores.masked_fill(~visible[:, None], float("-inf"))
     mixed = torch.einsum("bhts,bhse->bhte", scores.softmax(3).nan_to_num(), v)
     return torch.einsum("bhte,dhe->btd", mixed, weights.wo.reshape(d, num_heads, e)) + weights.bo
-''',
-    "masks": '''
+""",
+    "masks": """
 def causal_mask(length, past=0):
     i = torch.arange(past, past + length)
     j = torch.arange(past + length)
     return torch.einsum("i,j->ij", i + 1, torch.ones_like(j)) > j
 def padding_mask(lengths, width):
     return torch.arange(width)[None, None] < lengths[:, None, None]
-''',
-    "sinusoids": '''
+""",
+    "sinusoids": """
 def sinusoids(length, width):
     rate = 10000.0 ** -(torch.arange(width // 2) * 2.0 / width)
     a = torch.einsum("p,i->pi", torch.arange(length).float(), rate)
     return torch.stack([torch.sin(a), torch.cos(a)], dim=2).reshape(length, width)
-''',
-    "rotate": '''
+""",
+    "rotate": """
 def rotate(x, offset=0):
     e = x.shape[-1]
     rate = 10000.0 ** -(torch.arange(0, e, 2) / e)
@@ -65,16 +65,16 @@ def rotate(x, offset=0):
     u, v = x[..., : e // 2], x[..., e // 2 :]
     c, s = torch.cos(a), torch.sin(a)
     return torch.cat([u * c - v * s, u * s + v * c], dim=-1)
-''',
-    "layer_norm": '''
+""",
+    "layer_norm": """
 def layer_norm(x, gain, bias, epsilon=1e-5):
     d = x.shape[-1]
     mean = torch.einsum("...d->...", x)[..., None] / d
     c = x - mean
     var = torch.einsum("...d,...d->...", c, c)[..., None] / d
     return torch.einsum("...d,d->...d", c * (var + epsilon) ** -0.5, gain) + bias
-''',
-    "power_norm": '''
+""",
+    "power_norm": """
 def power_norm(x, gain, bias, running, momentum, training, epsilon=1e-5):
     flat = x.reshape(-1, x.shape[-1])
     now = torch.einsum("nd,nd->d", flat, flat) / len(flat)
@@ -83,29 +83,29 @@ def power_norm(x, gain, bias, running, momentum, training, epsilon=1e-5):
     if training and running is not None:
         return y, momentum * old + (1 - momentum) * now
     return y, old
-''',
-    "feed_forward": '''
+""",
+    "feed_forward": """
 def feed_forward(x, w1, b1, w2, b2):
     h = torch.einsum("...d,fd->...f", x, w1) + b1
     h = torch.where(h > 0, h, torch.zeros_like(h))
     return torch.einsum("...f,df->...d", h, w2) + b2
-''',
-    "shift_right": '''
+""",
+    "shift_right": """
 def shift_right(target, begin):
     T = target.shape[1]
     move = torch.diag(torch.ones(T - 1, dtype=torch.int64), 1) if T > 1 else torch.zeros(1, 1, dtype=torch.int64)
     out = torch.einsum("bt,ts->bs", target, move)
     out[:, 0] = begin
     return out
-''',
-    "smoothing": '''
+""",
+    "smoothing": """
 def smoothed_cross_entropy(logits, target, mask, smoothing):
     x, y = logits[mask], target[mask]
     V = x.shape[-1]
     q = torch.nn.functional.one_hot(y, V) * (1 - smoothing) + smoothing / V
     return -torch.einsum("nv,nv->", q, x.log_softmax(-1)), mask.sum().item()
-''',
-    "cache": '''
+""",
+    "cache": """
 def cached_step(x, past, weights, num_heads):
     B, T, D = x.shape
     def heads(w, b):
@@ -121,13 +121,13 @@ def cached_step(x, past, weights, num_heads):
 def decode_step(symbols, past, parts):
     place = past[0].shape[2] if past is not None else 0
     return cached_step(parts.embed(symbols, place), past, parts.weights, parts.num_heads)
-''',
-    "lengths": '''
+""",
+    "lengths": """
 def likeliest_lengths(log_p, count):
     order = torch.sort(log_p[:, 1:], dim=1, descending=True)
     return order.indices[:, :count] + 1, order.values[:, :count]
-''',
-    "labels": '''
+""",
+    "labels": """
 def allowed_labels(used, end):
     end_column = torch.eye(used.shape[1], dtype=torch.bool)[end]
     return (~used & ~end_column) | (used.any(1)[:, None] & end_column)
@@ -141,33 +141,37 @@ def micro_macro_f1(gold, predicted, labels):
     micro = 2 * hits.sum() / both.sum().clamp(min=1)
     macro = (2 * hits / both.clamp(min=1)).mean()
     return float(micro), float(macro)
-''',
-    "spec_augment": '''
+""",
+    "spec_augment": """
 def spec_augment(x, lengths, starts, widths):
     t = torch.arange(x.shape[1])
     bars = (t >= starts[..., None]) & (t < (starts + widths)[..., None])
     keep = ~(bars.any(dim=1) & (t < lengths[:, None]))
     return torch.einsum("btm,bt->btm", x, keep.to(x.dtype))
-''',
-    "bootstrap": '''
+""",
+    "bootstrap": """
 def bootstrap(counts, formula, draws):
     weights = torch.nn.functional.one_hot(draws, len(counts)).sum(1).to(counts.dtype)
     sums = torch.einsum("rn,nc->rc", weights, counts)
     figures = torch.tensor([float(formula(s)) for s in sums])
     return figures.quantile(0.025).item(), figures.quantile(0.975).item()
-''',
-    "paired": '''
+""",
+    "paired": """
 def paired_p(first, second, flips):
     d = first - second
     means = torch.einsum("rn,n->r", flips, d) / len(d)
     return ((means.abs() >= d.mean().abs() - 1e-6).sum().item() + 1) / (flips.shape[0] + 1)
-''',
+""",
 }
 
 BUGS = [
-    ("squared_error", ').mean()', ').sum()', "the sum over examples"),
-    ("squared_error", "logits - logits.logsumexp(1, keepdim=True)", "logits - logits.logsumexp(0, keepdim=True)",
-     "softmax over examples"),
+    ("squared_error", ").mean()", ").sum()", "the sum over examples"),
+    (
+        "squared_error",
+        "logits - logits.logsumexp(1, keepdim=True)",
+        "logits - logits.logsumexp(0, keepdim=True)",
+        "softmax over examples",
+    ),
     ("gradient", "/ len(logits)", "/ logits.numel()", "divided by all elements"),
     ("attend", "/ math.sqrt(key.shape[-1])", "", "no scale"),
     ("attend", "math.sqrt(key.shape[-1])", "math.sqrt(key.shape[-2])", "scaled by the number of keys"),
@@ -175,8 +179,12 @@ BUGS = [
     ("attend", "torch.full_like(scores, -torch.inf)", "torch.full_like(scores, -100.0)", "weak mask"),
     ("heads", "* e ** -0.5", "* d ** -0.5", "scaled by the whole width"),
     ("heads", 'hed->bhse", memory, wv) + bv', 'hed->bhse", memory, wk) + bv', "W^K for values"),
-    ("heads", "weights.wo.reshape(d, num_heads, e)", "weights.wo.reshape(d, e, num_heads).mT",
-    "W^O by interleaved heads"),
+    (
+        "heads",
+        "weights.wo.reshape(d, num_heads, e)",
+        "weights.wo.reshape(d, e, num_heads).mT",
+        "W^O by interleaved heads",
+    ),
     ("heads", "x.unflatten(-1, (num_heads, -1)))", "x.unflatten(-1, (-1, num_heads)).mT)", "interleaved heads"),
     ("masks", "> j", ">= j", "sees one ahead"),
     ("masks", "< lengths[:, None, None]", "<= lengths[:, None, None]", "one more"),
@@ -186,8 +194,12 @@ BUGS = [
     ("rotate", " + float(offset)", "", "no offset"),
     ("layer_norm", "c * (var + epsilon) ** -0.5", "c * (var + epsilon) ** -1", "no root"),
     ("layer_norm", '"...d->...", x)[..., None] / d', '"b...d->...d", x) / len(x)', "means over the batch"),
-    ("power_norm", "momentum * old + (1 - momentum) * now", "(1 - momentum) * old + momentum * now",
-    "momentum exchanged"),
+    (
+        "power_norm",
+        "momentum * old + (1 - momentum) * now",
+        "(1 - momentum) * old + momentum * now",
+        "momentum exchanged",
+    ),
     ("power_norm", "if training and running is not None:", "if running is not None:", "updates in evaluation"),
     ("feed_forward", "h > 0, h, torch", "h > 0, h, 0.01 * h + torch", "leaky"),
     ("feed_forward", " + b2", "", "no b2"),
@@ -195,10 +207,14 @@ BUGS = [
     ("shift_right", "    out[:, 0] = begin\n", "    out[0] = begin\n", "BEGIN over the first row"),
     ("smoothing", "x.log_softmax(-1)", "x.softmax(-1)", "probabilities"),
     ("smoothing", "mask.sum().item()", "len(mask)", "counts rows"),
-    ("cache", "[past[0], k], dim=2), torch.cat([past[1], v]", "[k, past[0]], dim=2), torch.cat([v, past[1]]",
-    "newest first"),
+    (
+        "cache",
+        "[past[0], k], dim=2), torch.cat([past[1], v]",
+        "[k, past[0]], dim=2), torch.cat([v, past[1]]",
+        "newest first",
+    ),
     ("cache", "torch.arange(S - T, S)", "torch.arange(T)", "the mask forgets the past"),
-    ("cache", "bthe\", scores", "bhte\", scores", "positions and heads mixed"),
+    ("cache", 'bthe", scores', 'bhte", scores', "positions and heads mixed"),
     ("lengths", "order.indices[:, :count] + 1", "order.indices[:, :count]", "off by one"),
     ("lengths", "log_p[:, 1:], dim=1, descending=True", "log_p[:, 1:], dim=1", "the least likely"),
     ("labels", "log_p.exp(), remaining.float()).log().sum()", "log_p, remaining.float()).sum()", "sum of logs"),

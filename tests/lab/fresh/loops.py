@@ -1,7 +1,7 @@
 """Fresh attempts in loops, written when the laws were finished: right ones by part, and edits that break them."""
 
 RIGHT = {
-    "perceptron": '''
+    "perceptron": """
 def perceptron(x, y, epochs):
     d = x.shape[1]
     w = [0.0 for _ in range(d)]
@@ -16,8 +16,8 @@ def perceptron(x, y, epochs):
                     w[j] += float(y[i]) * float(x[i, j])
                 b += float(y[i])
     return torch.tensor(w), torch.tensor(b)
-''',
-    "cross_entropy": '''
+""",
+    "cross_entropy": """
 def cross_entropy(logits, targets):
     losses = []
     for i in range(logits.shape[0]):
@@ -27,8 +27,8 @@ def cross_entropy(logits, targets):
             z = z + torch.exp(logits[i, v] - m)
         losses.append(torch.log(z) + m - logits[i, targets[i]])
     return sum(losses) / len(losses)
-''',
-    "gradient": '''
+""",
+    "gradient": """
 def cross_entropy_gradient(logits, targets):
     n, v = logits.shape
     out = torch.zeros(n, v)
@@ -38,8 +38,8 @@ def cross_entropy_gradient(logits, targets):
             y = 1.0 if j == targets[i] else 0.0
             out[i, j] = (p[j] - y) / n
     return out
-''',
-    "attend": '''
+""",
+    "attend": """
 def attend(query, key, value, visible=None):
     B, H, T, E = query.shape
     S = key.shape[2]
@@ -56,8 +56,8 @@ def attend(query, key, value, visible=None):
             w = torch.where(torch.isnan(w), torch.zeros_like(w), w)
             rows.append(w @ v)
     return torch.stack(rows).reshape(B, H, T, -1)
-''',
-    "masks": '''
+""",
+    "masks": """
 def causal_mask(length, past=0):
     m = torch.zeros(length, length + past, dtype=torch.bool)
     for i in range(length):
@@ -70,8 +70,8 @@ def padding_mask(lengths, width):
     for n in lengths:
         rows.append([[j < int(n) for j in range(width)]])
     return torch.tensor(rows)
-''',
-    "sinusoids": '''
+""",
+    "sinusoids": """
 def sinusoids(length, width):
     pe = torch.zeros(length, width)
     for pos in range(length):
@@ -80,8 +80,8 @@ def sinusoids(length, width):
             pe[pos, 2 * i] = math.sin(angle)
             pe[pos, 2 * i + 1] = math.cos(angle)
     return pe
-''',
-    "shift": '''
+""",
+    "shift": """
 def shift_matrix(width, distance):
     m = torch.zeros(width, width)
     for i in range(width // 2):
@@ -92,8 +92,8 @@ def shift_matrix(width, distance):
         m[b, a] = -math.sin(w * distance)
         m[b, b] = math.cos(w * distance)
     return m
-''',
-    "layer_norm": '''
+""",
+    "layer_norm": """
 def layer_norm(x, gain, bias, epsilon=1e-5):
     flat = x.reshape(-1, x.shape[-1])
     out = []
@@ -102,8 +102,8 @@ def layer_norm(x, gain, bias, epsilon=1e-5):
         var = ((row - mu) * (row - mu)).sum() / row.numel()
         out.append((row - mu) / torch.sqrt(var + epsilon) * gain + bias)
     return torch.stack(out).reshape(x.shape)
-''',
-    "smoothing": '''
+""",
+    "smoothing": """
 def smoothed_cross_entropy(logits, target, mask, smoothing):
     total, count = 0.0, 0
     B, T, V = logits.shape
@@ -119,8 +119,8 @@ def smoothed_cross_entropy(logits, target, mask, smoothing):
                 total = total - q * lp[v]
             count += 1
     return total, count
-''',
-    "mix_inputs": '''
+""",
+    "mix_inputs": """
 def mix_inputs(previous, predicted, uniform, rate, begin):
     out = previous.clone()
     for b in range(out.shape[0]):
@@ -129,8 +129,8 @@ def mix_inputs(previous, predicted, uniform, rate, begin):
                 out[b, t] = predicted[b, t - 1]
         out[b, 0] = begin
     return out
-''',
-    "greedy": '''
+""",
+    "greedy": """
 def greedy(step, state, begin, end, limit):
     out = []
     score = 0.0
@@ -147,8 +147,8 @@ def greedy(step, state, begin, end, limit):
         out.append(best)
         token = best
     return out, score
-''',
-    "beam": '''
+""",
+    "beam": """
 def beam_search(step, select, state, begin, end, beam, limit, alpha):
     hyps = [([], 0.0)]
     done = []
@@ -180,8 +180,8 @@ def beam_search(step, select, state, begin, end, beam, limit, alpha):
             done.append((seq, s / ((5 + limit) / 6) ** alpha))
     done.sort(key=lambda d: d[1], reverse=True)
     return done
-''',
-    "collapse": '''
+""",
+    "collapse": """
 def collapse(path, blank):
     out = []
     last = None
@@ -191,8 +191,8 @@ def collapse(path, blank):
                 out.append(p)
         last = p
     return out
-''',
-    "hide": '''
+""",
+    "hide": """
 def hide(confidence, mask, iteration, iterations):
     out = torch.zeros_like(mask)
     for b in range(mask.shape[0]):
@@ -203,8 +203,8 @@ def hide(confidence, mask, iteration, iterations):
         for c, t in conf[:k]:
             out[b, t] = True
     return out
-''',
-    "tree": '''
+""",
+    "tree": """
 def linearise(tree):
     if type(tree) is str:
         return ["XX"]
@@ -240,8 +240,8 @@ def parse(symbols, words):
     if root is None or used != len(words):
         return None
     return root
-''',
-    "ctc": '''
+""",
+    "ctc": """
 def ctc_loss(log_p, target, blank):
     ext = [blank]
     for s in target:
@@ -263,8 +263,8 @@ def ctc_loss(log_p, target, blank):
     if L == 1:
         return -a[0]
     return -torch.logsumexp(torch.stack([a[-1], a[-2]]), dim=0)
-''',
-    "language_loss": '''
+""",
+    "language_loss": """
 def language_loss(logits, tokens, mask):
     total = torch.tensor(0.0)
     n = 0
@@ -274,8 +274,8 @@ def language_loss(logits, tokens, mask):
                 total = total - torch.log_softmax(logits[b, t], dim=0)[tokens[b, t + 1]]
                 n = n + 1
     return total, n
-''',
-    "layout": '''
+""",
+    "layout": """
 def layout(source, target, begin, end):
     tokens, l1, l2 = [], [], []
     for i, s in enumerate(source):
@@ -290,7 +290,7 @@ def layout(source, target, begin, end):
         l1.append(False)
         l2.append(True)
     return tokens, l1, l2
-''',
+""",
 }
 
 BUGS = [
@@ -311,8 +311,12 @@ BUGS = [
     ("sinusoids", "2 * i / width)", "i / width)", "i for 2i"),
     ("sinusoids", "pos / (10000", "(pos + 1) / (10000", "from one"),
     ("shift", "m[b, a] = -math", "m[b, a] = math", "both signs alike"),
-    ("shift", "m[a, b] = math.sin(w * distance)\n        m[b, a] = -math", "m[a, b] = -math.sin(w * distance)\n"
-     "        m[b, a] = math", "backwards"),
+    (
+        "shift",
+        "m[a, b] = math.sin(w * distance)\n        m[b, a] = -math",
+        "m[a, b] = -math.sin(w * distance)\n        m[b, a] = math",
+        "backwards",
+    ),
     ("layer_norm", "(row - mu)).sum() / row.numel()", "(row - mu)).sum() / (row.numel() - 1)", "D - 1"),
     ("layer_norm", "torch.sqrt(var + epsilon)", "(torch.sqrt(var) + epsilon)", "epsilon outside"),
     ("smoothing", "q = smoothing / V", "q = smoothing / (V - 1)", "V - 1 and the right one as well"),
@@ -321,10 +325,18 @@ BUGS = [
     ("mix_inputs", "predicted[b, t - 1]", "predicted[b, t]", "unshifted"),
     ("mix_inputs", "uniform[b, t] < rate", "uniform[b, t] > rate", "above the rate"),
     ("greedy", "token = best", "token = begin", "feeds BEGIN"),
-    ("greedy", "score += logp[0, best].item()\n        if best == end:\n            return out, score",
-     "if best == end:\n            return out, score\n        score += logp[0, best].item()", "END is free"),
-    ("greedy", "if best == end:\n            return out, score\n        out.append(best)",
-     "out.append(best)\n        if best == end:\n            return out, score", "END kept"),
+    (
+        "greedy",
+        "score += logp[0, best].item()\n        if best == end:\n            return out, score",
+        "if best == end:\n            return out, score\n        score += logp[0, best].item()",
+        "END is free",
+    ),
+    (
+        "greedy",
+        "if best == end:\n            return out, score\n        out.append(best)",
+        "out.append(best)\n        if best == end:\n            return out, score",
+        "END kept",
+    ),
     ("beam", "[r for s, r, v in new]", "[i for i in range(len(new))]", "state not reordered"),
     ("beam", "(5 + t + 1)", "(5 + t)", "length without END"),
     ("beam", "new = new[:beam]", "pass", "keeps all"),
@@ -333,15 +345,23 @@ BUGS = [
     ("hide", "conf.sort()", "conf.sort(reverse=True)", "hides the most confident"),
     ("hide", "* (iterations - iteration) // iterations", "* iteration // iterations", "more each pass"),
     ("tree", "if not kids:\n                return None\n", "if not kids:\n                pass\n", "empty nodes"),
-    ("tree", "if root is not None:\n            return None\n", "if root is not None:\n            break\n",
-     "what follows the tree"),
+    (
+        "tree",
+        "if root is not None:\n            return None\n",
+        "if root is not None:\n            break\n",
+        "what follows the tree",
+    ),
     ("tree", "or used != len(words)", "", "words left over"),
     ("ctc", " and ext[i] != ext[i - 2]", "", "skips between equal symbols"),
     ("ctc", "if i < 2 else", "if i < 1 else", "must begin with a blank"),
     ("ctc", "torch.logsumexp(torch.stack(terms), dim=0)", "torch.stack(terms).max()", "Viterbi"),
     ("language_loss", "if mask[b, t + 1]", "if mask[b, t]", "the mask of the input"),
     ("language_loss", "[tokens[b, t + 1]]", "[tokens[b, t]]", "unshifted"),
-    ("layout", "tokens.append(begin)\n    l1.append(False)\n    l2.append(False)",
-     "tokens.append(begin)\n    l1.append(False)\n    l2.append(True)", "BEGIN is asked for"),
+    (
+        "layout",
+        "tokens.append(begin)\n    l1.append(False)\n    l2.append(False)",
+        "tokens.append(begin)\n    l1.append(False)\n    l2.append(True)",
+        "BEGIN is asked for",
+    ),
     ("layout", "l1.append(i > 0)", "l1.append(True)", "the first symbol is predicted"),
 ]

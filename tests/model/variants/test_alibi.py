@@ -33,8 +33,10 @@ def test_self_attention_is_its_equation_score_by_score(is_causal):
         for head in range(HEADS):
             own = slice(head * head_width, (head + 1) * head_width)
             seen = range(i + 1) if is_causal else range(LENGTH)
-            scores = [query[i, own] @ key[j, own] / math.sqrt(head_width) - 2 ** (-8 * (head + 1) / HEADS) * abs(i - j)
-                      for j in seen]
+            scores = [
+                query[i, own] @ key[j, own] / math.sqrt(head_width) - 2 ** (-8 * (head + 1) / HEADS) * abs(i - j)
+                for j in seen
+            ]
             weights = torch.stack(scores).softmax(0)
             heads.append(sum(weight * value[j, own] for weight, j in zip(weights, seen, strict=True)))
         rows.append(layer.output(torch.cat(heads)))

@@ -9,10 +9,12 @@ from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder, Gat
 from seq2seq_suite.model.variants.recurrent import RecurrentEncoder
 
 KINDS = {
-    "conv": {"encoder": "conv", "encoder_kernel": 3}, "dilated": {"encoder": "conv", "encoder_kernel": 3,
-                                                                   "encoder_dilations": (1, 2)},
+    "conv": {"encoder": "conv", "encoder_kernel": 3},
+    "dilated": {"encoder": "conv", "encoder_kernel": 3, "encoder_dilations": (1, 2)},
     "post": {"encoder": "conv", "encoder_kernel": 5, "norm_placement": "post"},
-    "lstm": {"encoder": "rnn"}, "gru": {"encoder": "rnn", "cell": "gru"}}
+    "lstm": {"encoder": "rnn"},
+    "gru": {"encoder": "rnn", "cell": "gru"},
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -21,8 +23,14 @@ def test_padding_changes_nothing_at_real_positions(make_model, make_batch, kind)
     states = model.encode(batch)
     for row, length in enumerate((4, 7, 1)):
         alone = make_batch([length], [2])
-        alone = type(alone)(batch.source[row : row + 1, :length], batch.source_mask[row : row + 1, :length],
-                            alone.target, alone.target_mask, alone.given, "test")
+        alone = type(alone)(
+            batch.source[row : row + 1, :length],
+            batch.source_mask[row : row + 1, :length],
+            alone.target,
+            alone.target_mask,
+            alone.given,
+            "test",
+        )
         torch.testing.assert_close(model.encode(alone).values[0], states.values[row, :length], rtol=1e-4, atol=1e-5)
 
 

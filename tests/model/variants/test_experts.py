@@ -55,8 +55,9 @@ def by_loops(mixture: MixtureOfExperts, x: torch.Tensor, mask: torch.Tensor) -> 
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("shape", [{"experts_per_token": 1}, {"capacity": 0.5}, {"experts": 5, "activation": "swiglu"}],
-                         ids=str)
+@pytest.mark.parametrize(
+    "shape", [{"experts_per_token": 1}, {"capacity": 0.5}, {"experts": 5, "activation": "swiglu"}], ids=str
+)
 def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, shape, training):
     mixture = make_mixture(layer_shape, roughen, **shape).train(training)
     found = []
@@ -109,8 +110,9 @@ def test_an_output_does_not_depend_on_its_batch_in_evaluation(make_model, make_b
     model, batch = make_model(experts=4, expert_capacity=0.25), make_batch([4, 7, 1], [2, 2, 2])
     together = model.encode(batch).values
     for row, length in enumerate((4, 7, 1)):
-        alone = replace(batch, source=batch.source[row : row + 1, :length],
-                        source_mask=batch.source_mask[row : row + 1, :length])
+        alone = replace(
+            batch, source=batch.source[row : row + 1, :length], source_mask=batch.source_mask[row : row + 1, :length]
+        )
         torch.testing.assert_close(model.encode(alone).values[0], together[row, :length], **CLOSE)
 
 

@@ -55,11 +55,16 @@ def test_rows_have_expected_length_one_and_padding_none():
         assert lengths[PAD] == 0.0 and float(lengths[1:].mean()) == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.parametrize("source, tables, projections", [
-    (TokenShape(SYMBOLS), 2, 2), (TokenShape(SYMBOLS, shared=True), 1, 1),
-    (WordShape(SYMBOLS, dropped=(0.0,) * SYMBOLS), 2, 2),
-    (SentenceShape(SYMBOLS, segments=4), 2, 2),
-], ids=["tokens", "shared", "words", "sentences"])
+@pytest.mark.parametrize(
+    "source, tables, projections",
+    [
+        (TokenShape(SYMBOLS), 2, 2),
+        (TokenShape(SYMBOLS, shared=True), 1, 1),
+        (WordShape(SYMBOLS, dropped=(0.0,) * SYMBOLS), 2, 2),
+        (SentenceShape(SYMBOLS, segments=4), 2, 2),
+    ],
+    ids=["tokens", "shared", "words", "sentences"],
+)
 def test_every_front_end_of_symbols_has_narrow_ones(make_model, source, tables, projections):
     shape = Shape(source, TargetShape(SYMBOLS))
     narrow, wide = make_model(shape, embedding_width=NARROW), make_model(shape)

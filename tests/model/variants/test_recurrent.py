@@ -19,8 +19,9 @@ def test_cached_decoding_is_uncached_decoding(make_model, make_batch, kind):
     memory, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
     for length in (1, 3, 1, 2):
         first = cache.length
-        hidden, cache = model.decode(model.embed(batch.target[:, first : first + length], memory, offset=first), None,
-                                     memory, cache)
+        hidden, cache = model.decode(
+            model.embed(batch.target[:, first : first + length], memory, offset=first), None, memory, cache
+        )
         outputs.append(hidden)
     expected, nothing = model.decode(model.embed(batch.target, memory), None, memory)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, **CLOSE)
@@ -35,17 +36,29 @@ def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, kind, 
     options, limit = SearchOptions(beam_size=beam_size), torch.full((3,), 9)
     together = strategy.generate(model, batch, options=options, limit=limit)
     for row, length in enumerate((4, 7, 2)):
-        alone = type(batch)(batch.source[row : row + 1, :length], batch.source_mask[row : row + 1, :length],
-                            batch.target[:1], batch.target_mask[:1], batch.given[:1], "test")
+        alone = type(batch)(
+            batch.source[row : row + 1, :length],
+            batch.source_mask[row : row + 1, :length],
+            batch.target[:1],
+            batch.target_mask[:1],
+            batch.given[:1],
+            "test",
+        )
         ((best, *_),) = strategy.generate(model, alone, options=options, limit=limit[:1])
         assert best.symbols == together[row][0].symbols
         assert best.score == pytest.approx(together[row][0].score, abs=1e-4)
 
 
-@pytest.mark.parametrize(("kind", "lengths", "updates"), [
-    (KINDS[1], ([4, 6, 5], [5, 7, 3]), 90),
-    *[pytest.param(kind, ([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7]), 200, marks=pytest.mark.slow)
-      for kind in KINDS[1:]]])
+@pytest.mark.parametrize(
+    ("kind", "lengths", "updates"),
+    [
+        (KINDS[1], ([4, 6, 5], [5, 7, 3]), 90),
+        *[
+            pytest.param(kind, ([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7]), 200, marks=pytest.mark.slow)
+            for kind in KINDS[1:]
+        ],
+    ],
+)
 def test_examples_are_learned_by_heart(make_model, make_batch, overfit, kind, lengths, updates):
     batch = make_batch(*lengths)
     model, strategy = make_model(decoder="rnn", noise=0.0, width=32, **kind), strategy_of(Autoregressive)

@@ -30,10 +30,12 @@ def test_universal_layers_are_the_same_layers_applied_again_in_plain_loops(layer
 
 
 @pytest.mark.parametrize(("placement", "weight"), [("pre", 0.0), ("post", 1.0)])
-def test_positions_return_at_every_later_step_of_a_post_norm_stack_and_stay_in_a_pre_norm_one(layer_shape, placement,
-                                                                                           weight):
-    encoder = UniversalTransformerEncoder(layer_shape(norm_placement=placement), 1, num_steps=3,
-                                          step_positions=NoPositions())
+def test_positions_return_at_every_later_step_of_a_post_norm_stack_and_stay_in_a_pre_norm_one(
+    layer_shape, placement, weight
+):
+    encoder = UniversalTransformerEncoder(
+        layer_shape(norm_placement=placement), 1, num_steps=3, step_positions=NoPositions()
+    )
     assert encoder.signal.gains.tolist() == [0.0, weight, weight]
 
 
@@ -41,8 +43,9 @@ def test_one_step_without_a_step_vector_is_the_ordinary_encoder(layer_shape, rou
     torch.manual_seed(4)
     encoder = roughen(UniversalTransformerEncoder(layer_shape(), 2, num_steps=1, step_positions=NoPositions()))
     ordinary = TransformerEncoder(layer_shape(), 2)
-    ordinary.load_state_dict({name: value for name, value in encoder.state_dict().items()
-                              if not name.startswith("signal.")})
+    ordinary.load_state_dict(
+        {name: value for name, value in encoder.state_dict().items() if not name.startswith("signal.")}
+    )
     with torch.no_grad():
         encoder.signal.vectors.zero_()
     states = States(torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[3], [5]]))
@@ -52,8 +55,9 @@ def test_one_step_without_a_step_vector_is_the_ordinary_encoder(layer_shape, rou
 def test_a_universal_decoder_is_its_layers_applied_again_in_plain_loops(layer_shape, roughen):
     torch.manual_seed(5)
     positions = LearnedPositions(WIDTH, 9)
-    stack = roughen(UniversalTransformerDecoder(layer_shape(), 1, num_steps=2, step_positions=positions,
-                                                has_memory=False))
+    stack = roughen(
+        UniversalTransformerDecoder(layer_shape(), 1, num_steps=2, step_positions=positions, has_memory=False)
+    )
     x = torch.randn(2, 5, WIDTH)
     expected = x
     for step in range(2):

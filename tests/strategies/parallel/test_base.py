@@ -23,8 +23,10 @@ from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 GLANCING = (0.5, 0.3)
 STRATEGIES = parallel_kinds() | {
-    f"{kind}_bigrams": partial(make, agreement=(0.5, 1.0)) for kind, make in parallel_kinds().items()
-    if "agreement" in options_of(kind).model_fields}
+    f"{kind}_bigrams": partial(make, agreement=(0.5, 1.0))
+    for kind, make in parallel_kinds().items()
+    if "agreement" in options_of(kind).model_fields
+}
 
 
 def no_dropout_batch(make_batch) -> Batch:
@@ -47,9 +49,10 @@ def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
     target = torch.tensor([[4, 4, 7], [5, 8, 0], [0, 0, 0], [6, 6, 6]])
     positions, lengths = torch.tensor([7, 5, 4, 4]), torch.tensor([3, 2, 0, 3])  # the last one needs five and has four
     scores = logits.log_softmax(-1)
-    expected = functional.ctc_loss(scores.transpose(0, 1), target, positions, lengths, blank=BLANK, reduction="sum",
-                                   zero_infinity=True)
-    wanted, = torch.autograd.grad(expected, logits, retain_graph=True)
+    expected = functional.ctc_loss(
+        scores.transpose(0, 1), target, positions, lengths, blank=BLANK, reduction="sum", zero_infinity=True
+    )
+    (wanted,) = torch.autograd.grad(expected, logits, retain_graph=True)
     chosen = scores.gather(2, functional.pad(target, (1, 0)).unsqueeze(1).expand(-1, 7, -1))
     found = path_loss(chosen, positions, target, lengths)
     torch.testing.assert_close(found, expected)
@@ -66,9 +69,14 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
     parts = []
     for row in range(4):
         source, target = int(batch.source_mask[row].sum()), int(batch.target_mask[row].sum())
-        one = Batch(batch.source[row : row + 1, :source], batch.source_mask[row : row + 1, :source],
-                    batch.target[row : row + 1, :target], batch.target_mask[row : row + 1, :target],
-                    batch.given[row : row + 1, :target], "test")
+        one = Batch(
+            batch.source[row : row + 1, :source],
+            batch.source_mask[row : row + 1, :source],
+            batch.target[row : row + 1, :target],
+            batch.target_mask[row : row + 1, :target],
+            batch.given[row : row + 1, :target],
+            "test",
+        )
         parts.append(strategy.loss(model, one))
     for key in whole.sums:
         torch.testing.assert_close(whole.sums[key], sum(part.sums[key] for part in parts), rtol=1e-4, atol=1e-4)
@@ -82,9 +90,12 @@ def test_a_loss_in_bfloat16_is_near_that_in_float32_and_so_is_its_slope(make_mod
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
             loss = strategy.loss(model, batch)
         assert all(value.dtype == torch.float32 for value in loss.sums.values())
-        slopes = torch.autograd.grad(sum(weight * loss.sums[key] for key, weight in loss.weights.items()),
-                                     [*model.parameters(), *strategy.parameters()], allow_unused=True,
-                                     materialize_grads=True)
+        slopes = torch.autograd.grad(
+            sum(weight * loss.sums[key] for key, weight in loss.weights.items()),
+            [*model.parameters(), *strategy.parameters()],
+            allow_unused=True,
+            materialize_grads=True,
+        )
         found.append((loss.sums, torch.cat([slope.flatten() for slope in slopes])))
     (exact, slope), (rounded, other) = found
     for key, value in exact.items():
@@ -102,8 +113,9 @@ def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, 
     whole = strategy.generate(model, batch, options=options, limit=limit)
     for row in range(4):
         source = int(batch.source_mask[row].sum())
-        one = replace(batch, source=batch.source[row : row + 1, :source],
-                      source_mask=batch.source_mask[row : row + 1, :source])
+        one = replace(
+            batch, source=batch.source[row : row + 1, :source], source_mask=batch.source_mask[row : row + 1, :source]
+        )
         alone = strategy.generate(model, one, options=options, limit=limit[:1])[0][0]
         assert alone.symbols == whole[row][0].symbols
         assert alone.score == pytest.approx(whole[row][0].score, abs=1e-4)
@@ -115,8 +127,9 @@ def test_no_output_is_longer_than_the_limit_or_holds_specials(make_model, make_b
     limit = torch.tensor([2, 3, 4, 5])
     for beam_size in (1, 3):
         options = SearchOptions(beam_size=beam_size, num_hypotheses=beam_size)
-        for found, most in zip(strategy.generate(model, batch, options=options, limit=limit), limit.tolist(),
-                               strict=True):
+        for found, most in zip(
+            strategy.generate(model, batch, options=options, limit=limit), limit.tolist(), strict=True
+        ):
             assert found and all(len(one.symbols) < most for one in found)
             assert all(symbol >= 4 for one in found for symbol in one.symbols)
 
@@ -141,8 +154,9 @@ def test_a_wide_beam_finds_the_likeliest_outputs_of_a_graph(seed):
             path = (0, *inner)
             through = sum(float(links[one, other]) for one, other in itertools.pairwise((*path, 4)))
             for written in itertools.product([symbol for symbol in range(6) if symbol != END], repeat=len(path)):
-                score = through + sum(float(emissions[vertex, symbol])
-                                      for vertex, symbol in zip(path, written, strict=True))
+                score = through + sum(
+                    float(emissions[vertex, symbol]) for vertex, symbol in zip(path, written, strict=True)
+                )
                 totals[written] = torch.tensor([totals.get(written, -1e30), score]).double().logsumexp(0).item()
     options = SearchOptions(beam_size=700, num_hypotheses=3, length_penalty=0.0)
     pair = emissions[[0, 4, 4, 4, 4]], torch.full_like(links, -1e30)  # two vertices and three that are none
@@ -182,11 +196,20 @@ def test_more_words_than_a_canvas_has_room_for_are_a_tree_all_the_same(make_mode
     words = tuple(f"w{place}" for place in range(40))
     examples = [Example(words), Example(words[:3])]
     batch = collate(task.encode(examples), "parsing")
-    found = STRATEGIES["cut_at_end"]().eval().generate(
-        make_model(task.shape(), noise=1.0), batch, options=SearchOptions(), limit=torch.full((2,), 300),
-        constraint=task.constraint())
-    assert [tuple(task.read_hypothesis(one, example).words()) for (one,), example in zip(found, examples, strict=True)
-            ] == [words, words[:3]]
+    found = (
+        STRATEGIES["cut_at_end"]()
+        .eval()
+        .generate(
+            make_model(task.shape(), noise=1.0),
+            batch,
+            options=SearchOptions(),
+            limit=torch.full((2,), 300),
+            constraint=task.constraint(),
+        )
+    )
+    assert [
+        tuple(task.read_hypothesis(one, example).words()) for (one,), example in zip(found, examples, strict=True)
+    ] == [words, words[:3]]
 
 
 def test_a_guided_decoder_reads_exactly_the_words_of_each_tag(make_model, make_parsing):
@@ -205,12 +228,17 @@ def test_a_guided_decoder_reads_exactly_the_words_of_each_tag(make_model, make_p
             expected = {2 * place: own, 2 * place + 1: own + words[place + 1] @ second.T}
             for tag in expected if place + 1 < len(example.source) else [2 * place]:
                 assert mask[2 * row : 2 * row + 2, tag].all()
-                torch.testing.assert_close(given[2 * row : 2 * row + 2, tag],
-                                           model.guide.norm(expected[tag]).expand(2, -1), rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(
+                    given[2 * row : 2 * row + 2, tag],
+                    model.guide.norm(expected[tag]).expand(2, -1),
+                    rtol=1e-4,
+                    atol=1e-5,
+                )
 
 
-@pytest.mark.parametrize(("linearisation", "guide"), [
-    ("in_order", False), ("brackets", False), ("tetra_tags", False), ("tetra_tags", True)])
+@pytest.mark.parametrize(
+    ("linearisation", "guide"), [("in_order", False), ("brackets", False), ("tetra_tags", False), ("tetra_tags", True)]
+)
 @pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
 def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation, guide):
     task, examples = make_parsing(linearisation, guide=guide)
@@ -218,8 +246,13 @@ def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_pa
     strategy = STRATEGIES[name](**({} if name == "cut_at_end" else {"length_ratio": 2.5})).eval()
     for seed in range(20):
         model = make_model(shape, seed=seed, noise=1.0)
-        found = strategy.generate(model, batch, options=SearchOptions(beam_size=2, iterations=2),
-                                  limit=batch.source_mask.sum(1) * 6 + 20, constraint=task.constraint())
+        found = strategy.generate(
+            model,
+            batch,
+            options=SearchOptions(beam_size=2, iterations=2),
+            limit=batch.source_mask.sum(1) * 6 + 20,
+            constraint=task.constraint(),
+        )
         for hypotheses, example in zip(found, examples, strict=True):
             tree = task.read_hypothesis(hypotheses[0], example)
             assert tree is not None and tuple(tree.words()) == example.source
@@ -229,14 +262,21 @@ def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_pa
 def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_batch, name):
     strategy, batch = STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     for seed in range(20):
-        found = strategy.generate(make_model(SHAPE, seed=seed, noise=1.0), batch, options=SearchOptions(),
-                                  limit=torch.full((4,), 9), constraint=LabelAutomaton(9))
-        assert all(one.symbols and len(set(one.symbols)) == len(one.symbols) for one, in found)
+        found = strategy.generate(
+            make_model(SHAPE, seed=seed, noise=1.0),
+            batch,
+            options=SearchOptions(),
+            limit=torch.full((4,), 9),
+            constraint=LabelAutomaton(9),
+        )
+        assert all(one.symbols and len(set(one.symbols)) == len(one.symbols) for (one,) in found)
 
 
 def learn_by_heart(name, batch, make_model, overfit, updates: int) -> None:
-    model, strategy = make_model(SHAPE, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
-        STRATEGIES[name](glancing=GLANCING, width=32, noise=0.0)
+    model, strategy = (
+        make_model(SHAPE, noise=0.0, width=32, num_heads=4, feed_forward_width=64),
+        STRATEGIES[name](glancing=GLANCING, width=32, noise=0.0),
+    )
     torch.manual_seed(1)
     overfit(model, strategy, batch, updates=updates)
     limit = torch.full((batch.target.size(0),), 20)

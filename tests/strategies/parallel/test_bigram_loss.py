@@ -64,8 +64,9 @@ def test_the_bigrams_of_a_graph_are_those_of_all_its_paths(seed):
     got = graph_disagreement(scores * mask.unsqueeze(2), links, padded, torch.tensor([3, 5]), mask)
     for row, count in enumerate(vertices):
         expected = Counter()
-        for inner in itertools.chain.from_iterable(itertools.combinations(range(1, count - 1), size)
-                                                   for size in range(count - 1)):
+        for inner in itertools.chain.from_iterable(
+            itertools.combinations(range(1, count - 1), size) for size in range(count - 1)
+        ):
             path = (0, *inner, count - 1)
             chance = math.prod(float(links[row, one, two].exp()) for one, two in itertools.pairwise(path))
             for one, two in itertools.pairwise(path):
@@ -100,10 +101,17 @@ def test_the_slope_is_that_of_small_differences():
     target, mask = torch.tensor([[1, 3, 3]]), torch.ones(1, 5, dtype=torch.bool)
     columns = functional.pad(target, (1, 0)).unsqueeze(1).expand(-1, 5, -1)
     assert torch.autograd.gradcheck(
-        lambda z: collapsed_disagreement(z.log_softmax(-1).gather(2, columns), target, torch.tensor([3]), mask), logits)
+        lambda z: collapsed_disagreement(z.log_softmax(-1).gather(2, columns), target, torch.tensor([3]), mask), logits
+    )
     backward = ~torch.ones(5, 5).triu(1).bool()
     weights = torch.randn(1, 5, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda w, z: graph_disagreement(z.log_softmax(-1).gather(2, columns[..., 1:]),
-                                        w.masked_fill(backward, -1e30).log_softmax(-1).masked_fill(backward, -1e30),
-                                        target, torch.tensor([3]), mask), (weights, logits))
+        lambda w, z: graph_disagreement(
+            z.log_softmax(-1).gather(2, columns[..., 1:]),
+            w.masked_fill(backward, -1e30).log_softmax(-1).masked_fill(backward, -1e30),
+            target,
+            torch.tensor([3]),
+            mask,
+        ),
+        (weights, logits),
+    )

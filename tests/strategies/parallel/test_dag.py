@@ -30,8 +30,12 @@ def test_the_sum_over_paths_and_its_gradient_are_those_of_enumeration(seed):
     emissions, links = (part.requires_grad_() for part in random_graph(2, 7, 5, seed=seed))
     lengths, vertices = torch.tensor([5, 3]), torch.tensor([7, 6])
     found = path_log_likelihood(emissions, links, lengths, vertices)
-    expected = torch.stack([torch.stack([score(emissions[row], links[row], path) for path in paths(length, count)])
-                            .logsumexp(0) for row, (length, count) in enumerate(((5, 7), (3, 6)))])
+    expected = torch.stack(
+        [
+            torch.stack([score(emissions[row], links[row], path) for path in paths(length, count)]).logsumexp(0)
+            for row, (length, count) in enumerate(((5, 7), (3, 6)))
+        ]
+    )
     torch.testing.assert_close(found, expected)
     mine = torch.autograd.grad(found.sum(), (emissions, links), retain_graph=True)
     for one, other in zip(mine, torch.autograd.grad(expected.sum(), (emissions, links)), strict=True):

@@ -43,9 +43,14 @@ class WithLength:
     def losses(self, sentence, hidden, shown):
         scores, wanted = sentence.scores(hidden), len(sentence.target) - 1
         lengths = sentence.strategy.head.linear(sentence.states.values[0].mean(0)).log_softmax(0)
-        return {"cross_entropy": sum(smoothed(scores[place], symbol, 0.1)
-                                     for place, symbol in enumerate(sentence.target[:-1]) if place not in shown),
-                "length": -lengths[sentence.strategy.head.middle + wanted - round(1.5 * sentence.length)]}
+        return {
+            "cross_entropy": sum(
+                smoothed(scores[place], symbol, 0.1)
+                for place, symbol in enumerate(sentence.target[:-1])
+                if place not in shown
+            ),
+            "length": -lengths[sentence.strategy.head.middle + wanted - round(1.5 * sentence.length)],
+        }
 
     def counts(self, sentence):
         return {"cross_entropy": len(sentence.target) - 1, "length": 1}
@@ -90,8 +95,10 @@ class Collapsed:
     def paths(self, sentence, hidden):
         """The symbols at their places, and the log-probability, of each path."""
         scores = sentence.scores(hidden)
-        return [(dict(enumerate(path)), sum(scores[place, symbol] for place, symbol in enumerate(path)))
-                for path in ctc_paths(len(scores), tuple(sentence.target[:-1]))]
+        return [
+            (dict(enumerate(path)), sum(scores[place, symbol] for place, symbol in enumerate(path)))
+            for path in ctc_paths(len(scores), tuple(sentence.target[:-1]))
+        ]
 
     def aligned(self, sentence, hidden):
         return max(self.paths(sentence, hidden), key=lambda one: float(one[1]), default=({}, 0.0))[0]
@@ -112,10 +119,14 @@ class Graph(Collapsed):
 
     def paths(self, sentence, hidden):
         scores, links = sentence.scores(hidden), sentence.links(hidden)
-        return [(dict(zip(path, sentence.target, strict=True)),
-                 sum(scores[vertex, symbol] for vertex, symbol in zip(path, sentence.target, strict=True))
-                 + sum(links[one][other] for one, other in pairwise(path)))
-                for path in graph_paths(len(scores), len(sentence.target))]
+        return [
+            (
+                dict(zip(path, sentence.target, strict=True)),
+                sum(scores[vertex, symbol] for vertex, symbol in zip(path, sentence.target, strict=True))
+                + sum(links[one][other] for one, other in pairwise(path)),
+            )
+            for path in graph_paths(len(scores), len(sentence.target))
+        ]
 
     def counts(self, sentence):
         return {"paths": len(sentence.target), "too_long": 1}
@@ -136,7 +147,8 @@ def first_part(asked: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 
 def assert_losses(found, expected, counts, weights):
     assert found.weights == weights and found.counts == {
-        name: max(1, sum(one[name] for one in counts)) for name in counts[0]}
+        name: max(1, sum(one[name] for one in counts)) for name in counts[0]
+    }
     assert set(found.sums) == set(expected[0])
     for name, value in found.sums.items():
         assert float(value) == pytest.approx(sum(float(one[name]) for one in expected), rel=1e-4, abs=1e-4), name
@@ -157,8 +169,9 @@ def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
 @torch.no_grad()
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_model, make_batch, monkeypatch, name,
-                                                                         seed):
+def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(
+    make_model, make_batch, monkeypatch, name, seed
+):
     monkeypatch.setattr(glancing, "random_part", first_part)
     kind, model = KINDS[name], make_model(SHAPE, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
@@ -178,19 +191,24 @@ def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_m
 
 @torch.no_grad()
 @pytest.mark.parametrize("training", [True, False])
-def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_model, make_batch, monkeypatch,
-                                                                         training):
+def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(
+    make_model, make_batch, monkeypatch, training
+):
     counts, kind = [], KINDS["length_head"]
-    monkeypatch.setattr(mask_predict, "random_part",
-                        lambda asked, given: counts.append(given) or first_part(asked, given))
+    monkeypatch.setattr(
+        mask_predict, "random_part", lambda asked, given: counts.append(given) or first_part(asked, given)
+    )
     model, batch = make_model(SHAPE, noise=0.4), make_batch(SOURCES, kind.targets, target_symbols=8)
     strategy = strategy_of(MaskPredict, **kind.options).train(training)
     found = strategy.loss(model, batch)
     sentences, expected = [Sentence(model, strategy, batch, row) for row in range(4)], []
     for row, one in enumerate(sentences):
         hidden = int(counts[0][row]) if training else 0  # the first ones in training, every other one else
-        shown = {place: symbol for place, symbol in enumerate(one.target[:-1])
-                 if (place >= hidden if training else place % 2)}
+        shown = {
+            place: symbol
+            for place, symbol in enumerate(one.target[:-1])
+            if (place >= hidden if training else place % 2)
+        }
         expected.append(kind.losses(one, one.hidden(kind.count(one), shown), shown))
     assert_losses(found, expected, [kind.counts(one) for one in sentences], kind.weights)
 

@@ -59,8 +59,9 @@ def short(kind, seed):
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 @pytest.mark.parametrize(("beam_size", "num_hypotheses"), [(1, 1), (4, 1), (4, 3), (1, 3)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_of_several_lengths_the_one_of_highest_mean_wins(make_model, make_batch, limit, beam_size, num_hypotheses,
-                                                         seed):
+def test_of_several_lengths_the_one_of_highest_mean_wins(
+    make_model, make_batch, limit, beam_size, num_hypotheses, seed
+):
     model, batch = make_model(SHAPE, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = short(LengthHead, seed)
     found = written(strategy, model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
@@ -78,8 +79,7 @@ def test_of_several_lengths_the_one_of_highest_mean_wins(make_model, make_batch,
 def test_what_is_least_likely_is_written_again_in_each_pass(make_model, make_batch, iterations, seed):
     model, batch = make_model(SHAPE, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = short(MaskPredict, seed)
-    found = written(strategy, model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3,
-                    iterations=iterations)
+    found = written(strategy, model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3, iterations=iterations)
     for row, most in enumerate(ANY_LIMIT):
         one, candidates = Sentence(model, strategy, batch, row), []
         for length in likeliest_lengths(one, 3, most):
@@ -127,8 +127,10 @@ def test_the_best_path_is_collapsed(make_model, make_batch, limit, seed):
 
 def ranked(totals, most, length_penalty, count):
     """The likeliest outputs, from the probability of each."""
-    scored = [(symbols[: most - 1], math.log(share) / ((6 + len(symbols)) / 6) ** length_penalty, len(symbols) < most)
-              for symbols, share in totals.items()]
+    scored = [
+        (symbols[: most - 1], math.log(share) / ((6 + len(symbols)) / 6) ** length_penalty, len(symbols) < most)
+        for symbols, share in totals.items()
+    ]
     return sorted(scored, key=lambda one: -one[1])[:count]
 
 
@@ -138,8 +140,7 @@ def ranked(totals, most, length_penalty, count):
 def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
     strategy = strategy_of(Ctc, factor=1.2)
-    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
-                    length_penalty=length_penalty)
+    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4, length_penalty=length_penalty)
     for row, most in enumerate(limit):
         one, totals = Sentence(model, strategy, batch, row), defaultdict(float)
         scores = one.scores(one.hidden(math.ceil(1.2 * one.length)), never=(1, END, 3)).tolist()
@@ -154,8 +155,7 @@ def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_b
 def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
     strategy = strategy_of(Dag, factor=1.2)
-    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
-                    length_penalty=length_penalty)
+    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4, length_penalty=length_penalty)
     for row, most in enumerate(limit):
         one, totals = Sentence(model, strategy, batch, row), defaultdict(float)
         hidden = one.hidden(math.ceil(1.2 * one.length))
@@ -164,8 +164,9 @@ def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_bat
             for path in graph_paths(len(hidden), length):
                 through = sum(float(links[here][there]) for here, there in itertools.pairwise(path)) + scores[last][END]
                 for symbols in itertools.product(LETTERS, repeat=length - 1):
-                    totals[symbols] += math.exp(through + sum(scores[vertex][symbol] for vertex, symbol
-                                                              in zip(path, symbols, strict=False)))
+                    totals[symbols] += math.exp(
+                        through + sum(scores[vertex][symbol] for vertex, symbol in zip(path, symbols, strict=False))
+                    )
         assert_outputs(found[row], ranked(totals, most, length_penalty, 4))
 
 
@@ -191,9 +192,14 @@ def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("strategy", "options"), [
-    (strategy_of(Ctc, factor=2.0), {}), (strategy_of(Ctc, factor=2.0), {"beam_size": 3}),
-    (strategy_of(Dag, factor=2.0), {})])
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        (strategy_of(Ctc, factor=2.0), {}),
+        (strategy_of(Ctc, factor=2.0), {"beam_size": 3}),
+        (strategy_of(Dag, factor=2.0), {}),
+    ],
+)
 def test_an_output_that_just_fits_is_complete_and_one_symbol_more_is_cut_off(make_model, make_batch, strategy, options):
     model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 4], [2, 2, 2])
     model.output.bias[0] -= 2.0  # few blanks
@@ -208,8 +214,11 @@ def test_an_output_that_just_fits_is_complete_and_one_symbol_more_is_cut_off(mak
 def plain_graph_beam(emissions, links, last, limit, beams, alpha):
     """The same beam in loops and without stopping early: prefix -> vertex -> probability to stand there behind it."""
     symbols = [symbol for symbol in range(emissions.size(1)) if symbol != END]
-    tried = {symbol for scores in emissions[:last].tolist()
-             for symbol in sorted(symbols, key=lambda one: -scores[one])[: 2 * beams]}
+    tried = {
+        symbol
+        for scores in emissions[:last].tolist()
+        for symbol in sorted(symbols, key=lambda one: -scores[one])[: 2 * beams]
+    }
     going, finished = {(): {0: 1.0}}, []
     for step in range(1, limit + 1):
         for prefix, standing in going.items():
@@ -219,14 +228,25 @@ def plain_graph_beam(emissions, links, last, limit, beams, alpha):
         spoken = {}
         for prefix, standing in going.items():
             for symbol in tried:
-                here = {vertex: chance * math.exp(emissions[vertex, symbol]) for vertex, chance in standing.items()
-                        if vertex < last}
+                here = {
+                    vertex: chance * math.exp(emissions[vertex, symbol])
+                    for vertex, chance in standing.items()
+                    if vertex < last
+                }
                 if sum(here.values()) > 0.0:
                     spoken[(*prefix, symbol)] = here
         kept = sorted(spoken, key=lambda prefix: -sum(spoken[prefix].values()))[:beams]
-        going = {prefix: {there: sum(chance * math.exp(links[vertex, there]) for vertex, chance
-                                     in spoken[prefix].items() if vertex < there)
-                          for there in range(1, last + 1)} for prefix in kept}
+        going = {
+            prefix: {
+                there: sum(
+                    chance * math.exp(links[vertex, there])
+                    for vertex, chance in spoken[prefix].items()
+                    if vertex < there
+                )
+                for there in range(1, last + 1)
+            }
+            for prefix in kept
+        }
     return sorted(finished, key=lambda one: -one[1])
 
 
@@ -254,8 +274,13 @@ def test_a_beam_finds_what_is_third_everywhere_and_first_in_sum():
             emissions[0, vertex, symbol] = math.log(chance)
     links[0, 0, 1] = links[0, 0, 2] = math.log(0.5)
     links[0, 1, 3] = links[0, 2, 3] = 0.0
-    (best, _), = dag_beam(emissions, links, torch.tensor([4]), torch.tensor([9]), options=SearchOptions(
-        beam_size=2, num_hypotheses=2, length_penalty=0.0))
+    ((best, _),) = dag_beam(
+        emissions,
+        links,
+        torch.tensor([4]),
+        torch.tensor([9]),
+        options=SearchOptions(beam_size=2, num_hypotheses=2, length_penalty=0.0),
+    )
     assert best.symbols == (4, 33) and best.score == pytest.approx(math.log(0.29))
 
 
@@ -315,23 +340,34 @@ def test_an_exact_automaton_chooses_the_output_and_its_ends_cost_nothing():
     assert two[1] == pytest.approx(float(scores[1, 0, 4] + scores[1, 1, 4] + scores[1, 2, 5]))
 
 
-@pytest.mark.parametrize("strategy", [strategy_of(LengthHead), strategy_of(MaskPredict),
-                                      strategy_of(CutAtEnd, factor=2.0, extra=1)])
+@pytest.mark.parametrize(
+    "strategy", [strategy_of(LengthHead), strategy_of(MaskPredict), strategy_of(CutAtEnd, factor=2.0, extra=1)]
+)
 def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make_batch, strategy):
     batch, apart = make_batch([4, 3, 2], [2, 2, 2]), 0
     for seed in range(5):
         model = make_model(SHAPE, seed=seed, noise=1.0)
-        with_rules, without, free = (strategy.generate(
-            model, batch, options=SearchOptions(constraint=wanted), limit=torch.tensor(ANY_LIMIT), constraint=rules)
-            for wanted, rules in ((True, LabelAutomaton(7)), (False, LabelAutomaton(7)), (True, None)))
+        with_rules, without, free = (
+            strategy.generate(
+                model, batch, options=SearchOptions(constraint=wanted), limit=torch.tensor(ANY_LIMIT), constraint=rules
+            )
+            for wanted, rules in ((True, LabelAutomaton(7)), (False, LabelAutomaton(7)), (True, None))
+        )
         assert without == free
         apart += with_rules != free
     assert apart
 
 
-@pytest.mark.parametrize("strategy", [strategy_of(LengthHead), strategy_of(MaskPredict),
-                                      strategy_of(CutAtEnd, factor=2.0, extra=1),
-                                      strategy_of(Ctc, factor=2.0), strategy_of(Dag, factor=2.0)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        strategy_of(LengthHead),
+        strategy_of(MaskPredict),
+        strategy_of(CutAtEnd, factor=2.0, extra=1),
+        strategy_of(Ctc, factor=2.0),
+        strategy_of(Dag, factor=2.0),
+    ],
+)
 def test_a_limit_of_one_leaves_room_for_the_end_alone(make_model, make_batch, strategy):
     for (found,) in written(strategy, make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2]), [1, 1, 1]):
         assert found.symbols == () and math.isfinite(found.score)
@@ -344,4 +380,3 @@ def test_a_sentence_of_one_position_has_two_vertices(make_model, make_batch, see
     assert strategy_of(Dag, factor=0.5).decoder_length(states, batch).tolist() == [2, 2]
     assert strategy_of(Ctc, factor=0.5).decoder_length(states, batch).tolist() == [1, 2]
     assert strategy_of(CutAtEnd, factor=0.5, extra=3).decoder_length(states, batch).tolist() == [3, 4]
-

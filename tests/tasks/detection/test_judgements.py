@@ -46,7 +46,7 @@ def test_a_page_gets_no_box_of_almost_no_probability(task):
 
 def test_confusions_are_counted_by_class(task):
     found = Objects((CAT,), ("dog",), (0.9,))
-    panel, = task.presentation.charts([Example(None, GOLD)], [found])
+    (panel,) = task.presentation.charts([Example(None, GOLD)], [found])
     assert panel["rows"] == ["cat", "dog", "(nothing)"]
     assert panel["cells"] == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 

@@ -18,8 +18,17 @@ from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.tasks.detection.task import NOISE
 
 # Pictures are fitted into 64 x 128; a bin is 2 pixels, a patch 8 bins.
-make_task = partial(task_tools.make_task, "detection", detection__height=64, detection__width=128, detection__stride=16,
-                    detection__bins=64, detection__channels=8, detection__instances=6, detection__flip=False)
+make_task = partial(
+    task_tools.make_task,
+    "detection",
+    detection__height=64,
+    detection__width=128,
+    detection__stride=16,
+    detection__bins=64,
+    detection__channels=8,
+    detection__instances=6,
+    detection__flip=False,
+)
 FIRST_LABEL = len(SPECIALS) + 64
 
 
@@ -71,9 +80,15 @@ def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hyp
     return Hypothesis(tuple(symbols), 0.0, details={"certainties": certainties})
 
 
-@pytest.mark.parametrize(("box", "bins"), [
-    ((10.0, 20.0, 41.0, 27.0), (10, 5, 13, 20)), ((0.0, 0.0, 128.0, 64.0), (0, 0, 32, 63)),
-    ((4.1, 6.1, 4.2, 6.2), (3, 2, 4, 3)), ((127.5, 10.0, 128.0, 12.0), (5, 62, 6, 63))])
+@pytest.mark.parametrize(
+    ("box", "bins"),
+    [
+        ((10.0, 20.0, 41.0, 27.0), (10, 5, 13, 20)),
+        ((0.0, 0.0, 128.0, 64.0), (0, 0, 32, 63)),
+        ((4.1, 6.1, 4.2, 6.2), (3, 2, 4, 3)),
+        ((127.5, 10.0, 128.0, 12.0), (5, 62, 6, 63)),
+    ],
+)
 def test_a_box_is_written_from_above_then_from_the_left(box, bins):
     task = fitted()
     assert task.target.group(box, "star") == [*(len(SPECIALS) + place for place in bins), FIRST_LABEL + 1]
@@ -86,8 +101,9 @@ def test_bins_are_read_back_as_their_middles():
     assert found == Objects(((11.0, 21.0, 41.0, 27.0),), ("star",))
 
 
-@pytest.mark.parametrize(("height", "width", "factor"), [(128, 256, 2.0), (100, 400, 3.125), (32, 64, 0.5),
-                                                         (256, 64, 4.0)])
+@pytest.mark.parametrize(
+    ("height", "width", "factor"), [(128, 256, 2.0), (100, 400, 3.125), (32, 64, 0.5), (256, 64, 4.0)]
+)
 def test_boxes_are_read_in_the_pixels_of_the_picture_as_it_came(height, width, factor):
     task, picture = fitted(), Grey(height, width)
     output = hypothesis_of(task, "10", "5", "13", "20", "star", "0", "0", "9", "9", NOISE, certainties=(0.75,))
@@ -104,8 +120,12 @@ def test_boxes_are_read_in_the_pixels_of_the_picture_as_it_came(height, width, f
 def test_without_noise_the_largest_object_is_written_first():
     task, boxes = fitted(), ((0.0, 0.0, 8.0, 8.0), (20.0, 10.0, 80.0, 30.0), (0.0, 0.0, 50.0, 60.0))
     item = task.encode([Example(Grey(64, 128), Objects(boxes, ("star", "circle", "star")))])[0]
-    assert item.target.tolist() == [*task.target.group(boxes[2], "star"), *task.target.group(boxes[1], "circle"),
-                                    *task.target.group(boxes[0], "star"), END]
+    assert item.target.tolist() == [
+        *task.target.group(boxes[2], "star"),
+        *task.target.group(boxes[1], "circle"),
+        *task.target.group(boxes[0], "star"),
+        END,
+    ]
     assert item.source.shape == (64, 128, 3) and item.given is None
     assert task.encode([Example(Grey(64, 128))])[0].target.tolist() == []
 
@@ -181,8 +201,11 @@ def test_boxes_of_rows_are_corners_cut_at_the_picture(tmp_path):
 def test_objects_are_written_with_their_scores_and_drawn_where_they_are_likely():
     task = fitted()
     found = Objects(((1.04, 2.0, 30.0, 4.06), (5.0, 6.0, 7.0, 8.0)), ("star", "circle"), (0.5, 0.4994))
-    assert json.loads(task.to_text(found)) == {"boxes": [[1.0, 2.0, 30.0, 4.1], [5.0, 6.0, 7.0, 8.0]],
-                                               "labels": ["star", "circle"], "scores": [0.5, 0.499]}
+    assert json.loads(task.to_text(found)) == {
+        "boxes": [[1.0, 2.0, 30.0, 4.1], [5.0, 6.0, 7.0, 8.0]],
+        "labels": ["star", "circle"],
+        "scores": [0.5, 0.499],
+    }
     assert task.presentation.for_terminal(found) == "star 50% at 1,2 to 30,4"
     assert '["Löwe", "猫"]' in task.to_text(replace(found, labels=("Löwe", "猫")))
     assert task.presentation.for_terminal(None) == "(nothing)"

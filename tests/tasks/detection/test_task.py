@@ -30,8 +30,14 @@ from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
 
-SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
-         "detection__channels": 8, "detection__instances": 6}
+SMALL = {
+    "detection__height": 96,
+    "detection__width": 96,
+    "detection__stride": 16,
+    "detection__bins": 48,
+    "detection__channels": 8,
+    "detection__instances": 6,
+}
 make_task = partial(task_tools.make_task, "detection", **SMALL)
 
 
@@ -67,33 +73,43 @@ def test_a_folder_of_pictures_is_read(folder):
     assert examples[2].origin.endswith("metadata.jsonl:3") and examples[2].source.pixels().shape == (96, 96, 3)
 
 
-@pytest.mark.parametrize(("row", "got"), [
-    ({"file_name": "0.png"}, "the columns are file_name"),
-    ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: there is no such file"),
-    ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "the image cannot be read"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": []}}, "1 boxes with 0 categories"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 0, 5]], "categories": ["a"]}}, "is empty or outside"),
-    ({"file_name": "0.png", "objects": {"bbox": [[90, 0, 20, 5]], "categories": ["a"]}}, "is empty or outside"),
-    ({"file_name": "0.png", "objects": {"bbox": [[1, 2]], "categories": ["a"]}}, "the box [1, 2]"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, float("nan"), 5]], "categories": ["a"]}}, "the box [0, 0, nan"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, float("inf"), 5]], "categories": ["a"]}}, "the box [0, 0, inf"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 10**400, 5]], "categories": ["a"]}}, "the box [0, 0, 1000"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, True, 5]], "categories": ["a"]}}, "the box [0, 0, True"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, None, 5]], "categories": ["a"]}}, "the box [0, 0, None"),
-    ({"file_name": "0.png", "objects": {"bbox": ["1234"], "categories": ["a"]}}, "the box '1234'"),
-    ({"file_name": "0.png", "objects": {"bbox": [7], "categories": ["a"]}}, "the box 7"),
-    ({"file_name": "0.png", "objects": {"bbox": None, "categories": ["a"]}}, "the boxes are None"),
-    ({"file_name": "0.png", "objects": {"bbox": 7, "categories": ["a"]}}, "the boxes are 7"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]] * 3, "categories": "dog"}}, "the categories 'dog'"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": None}}, "the categories None"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [None]}}, "the label None"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [" "]}}, "the label ' '"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [True]}}, "the label True"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": ["noise"]}}, "the label 'noise'"),
-    ({"image": {"bytes": "abc"}, "objects": {"bbox": [], "categories": []}}, "image is {'bytes': 'abc'}"),
-    ({"image": 7, "objects": {"bbox": [], "categories": []}}, "image is 7"),
-    ({"file_name": "a\0b", "objects": {"bbox": [], "categories": []}}, "cannot be read"),
-    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]] * 7, "categories": ["a"] * 7}}, "with 7 objects")])
+@pytest.mark.parametrize(
+    ("row", "got"),
+    [
+        ({"file_name": "0.png"}, "the columns are file_name"),
+        ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: there is no such file"),
+        ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "the image cannot be read"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": []}}, "1 boxes with 0 categories"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 0, 5]], "categories": ["a"]}}, "is empty or outside"),
+        ({"file_name": "0.png", "objects": {"bbox": [[90, 0, 20, 5]], "categories": ["a"]}}, "is empty or outside"),
+        ({"file_name": "0.png", "objects": {"bbox": [[1, 2]], "categories": ["a"]}}, "the box [1, 2]"),
+        (
+            {"file_name": "0.png", "objects": {"bbox": [[0, 0, float("nan"), 5]], "categories": ["a"]}},
+            "the box [0, 0, nan",
+        ),
+        (
+            {"file_name": "0.png", "objects": {"bbox": [[0, 0, float("inf"), 5]], "categories": ["a"]}},
+            "the box [0, 0, inf",
+        ),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 10**400, 5]], "categories": ["a"]}}, "the box [0, 0, 1000"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, True, 5]], "categories": ["a"]}}, "the box [0, 0, True"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, None, 5]], "categories": ["a"]}}, "the box [0, 0, None"),
+        ({"file_name": "0.png", "objects": {"bbox": ["1234"], "categories": ["a"]}}, "the box '1234'"),
+        ({"file_name": "0.png", "objects": {"bbox": [7], "categories": ["a"]}}, "the box 7"),
+        ({"file_name": "0.png", "objects": {"bbox": None, "categories": ["a"]}}, "the boxes are None"),
+        ({"file_name": "0.png", "objects": {"bbox": 7, "categories": ["a"]}}, "the boxes are 7"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]] * 3, "categories": "dog"}}, "the categories 'dog'"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": None}}, "the categories None"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [None]}}, "the label None"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [" "]}}, "the label ' '"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": [True]}}, "the label True"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": ["noise"]}}, "the label 'noise'"),
+        ({"image": {"bytes": "abc"}, "objects": {"bbox": [], "categories": []}}, "image is {'bytes': 'abc'}"),
+        ({"image": 7, "objects": {"bbox": [], "categories": []}}, "image is 7"),
+        ({"file_name": "a\0b", "objects": {"bbox": [], "categories": []}}, "cannot be read"),
+        ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]] * 7, "categories": ["a"] * 7}}, "with 7 objects"),
+    ],
+)
 def test_bad_rows_are_named_with_their_number(folder, row, got):
     with open(folder / "train" / "metadata.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
@@ -111,15 +127,35 @@ def coco(folder, annotations, **more):
     images = [{"id": number, "file_name": f"{number}.png", **more} for number in (1, 2)]
     for one in images:
         Image.fromarray(np.tile(np.arange(64, dtype=np.uint8) * 4, (48, 1))).save(folder / one["file_name"])
-    (folder / "instances_train.json").write_text(json.dumps({
-        "images": images, "categories": [{"id": 1, "name": "dog"}],
-        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 30], **one} for one in annotations]}))
+    (folder / "instances_train.json").write_text(
+        json.dumps(
+            {
+                "images": images,
+                "categories": [{"id": 1, "name": "dog"}],
+                "annotations": [
+                    {"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 30], **one} for one in annotations
+                ],
+            }
+        )
+    )
     return make_task(data__path=str(folder), data__max_bad_rows=1)
 
 
-@pytest.mark.parametrize("wrong", [
-    {"bbox": [2, 3, 0, 20]}, {"bbox": [2, 3, -4, 20]}, {"bbox": [2, 3, float("nan"), 20]}, {"bbox": [60, 3, 20, 20]},
-    {"bbox": [2, 3, 4]}, {"bbox": None}, {"category_id": 7}, {"category_id": None}, {"image_id": 9}, {"id": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bbox": [2, 3, 0, 20]},
+        {"bbox": [2, 3, -4, 20]},
+        {"bbox": [2, 3, float("nan"), 20]},
+        {"bbox": [60, 3, 20, 20]},
+        {"bbox": [2, 3, 4]},
+        {"bbox": None},
+        {"category_id": 7},
+        {"category_id": None},
+        {"image_id": 9},
+        {"id": 1},
+    ],
+)
 def test_a_bad_box_costs_itself_and_counts_as_a_bad_row(tmp_path, capsys, wrong):
     task = coco(tmp_path, [{"id": 1}, {"id": 2, **wrong}, {"image_id": 2, "id": 3}])
     assert [example.reference.labels for example in task.read("train")] == [("dog",), ("dog",)]
@@ -133,8 +169,14 @@ def test_boxes_that_are_left_out_are_counted_with_their_pictures(tmp_path, capsy
     assert "train: boxes left out in 1 of 2 pictures" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size", "said"), [((640.0, 480.0), "of 640 x 480 pixels"), ((64, 49), "of 64 x 49 pixels"),
-                                            ((48, 64), "turned by its orientation tag")])
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ((640.0, 480.0), "of 640 x 480 pixels"),
+        ((64, 49), "of 64 x 49 pixels"),
+        ((48, 64), "turned by its orientation tag"),
+    ],
+)
 def test_boxes_of_a_picture_of_another_size_are_refused(tmp_path, size, said):
     with pytest.raises(DataError, match="64 x 48") as caught:
         coco(tmp_path, [{}], width=size[0], height=size[1]).read("train")
@@ -142,10 +184,14 @@ def test_boxes_of_a_picture_of_another_size_are_refused(tmp_path, size, said):
     assert len(coco(tmp_path, [{}], width=64, height=48).read("train")) == 2
 
 
-@pytest.mark.parametrize(("make", "said"), [
-    (lambda grey: grey.astype(np.uint16) * 257, "16 bits or floats, scaled to 8 bits"),
-    (lambda grey: np.stack([grey, grey], -1), "transparency, on white here"),
-    (lambda grey: grey // 20, "almost one colour")])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda grey: grey.astype(np.uint16) * 257, "16 bits or floats, scaled to 8 bits"),
+        (lambda grey: np.stack([grey, grey], -1), "transparency, on white here"),
+        (lambda grey: grey // 20, "almost one colour"),
+    ],
+)
 def test_what_stands_out_in_pictures_is_said_when_they_are_read(tmp_path, capsys, make, said):
     from PIL import Image
 
@@ -165,12 +211,20 @@ def test_crowds_and_areas_of_coco_are_kept_beside_what_is_learned(tmp_path):
         assert (found.boxes, found.areas, found.crowds is None) == (one.boxes, one.areas, one.crowds is None)
 
 
-@given(st.lists(st.tuples(st.floats(0, 90), st.floats(0, 90), st.floats(1, 60), st.floats(1, 60),
-                          st.sampled_from(["circle", "zebra"])), max_size=6))
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 90), st.floats(0, 90), st.floats(1, 60), st.floats(1, 60), st.sampled_from(["circle", "zebra"])
+        ),
+        max_size=6,
+    )
+)
 def test_what_is_written_is_read_back_within_a_bin(things):
     task, _ = fitted()
-    objects = Objects(tuple((x, y, min(x + w, 96.0), min(y + h, 96.0)) for x, y, w, h, _ in things),
-                      tuple(label for *_, label in things))
+    objects = Objects(
+        tuple((x, y, min(x + w, 96.0), min(y + h, 96.0)) for x, y, w, h, _ in things),
+        tuple(label for *_, label in things),
+    )
     found = task.target.parse(task.target.symbols(objects), Example(None))
     assert found.labels == objects.labels
     for box, other in zip(found.boxes, objects.boxes, strict=True):
@@ -241,8 +295,9 @@ def test_random_models_write_boxes_with_an_inside(make_model, way):
     task, examples = fitted()
     shape, strategy, written = way(task)
     model = make_model(shape, noise=1.0)
-    found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
-                              limit=torch.full((8,), 99))
+    found = strategy.generate(
+        model, collate(task.encode(examples), "detection"), options=SearchOptions(), limit=torch.full((8,), 99)
+    )
     for best, example in zip(found, examples, strict=True):
         objects = task.read_hypothesis(best[0], example)
         assert len(objects.boxes) == written and all(0.0 <= score <= 1.0 for score in objects.scores)
@@ -257,8 +312,9 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
     objects = sum(len(example.reference.boxes) for example in examples[:2])
     assert loss.counts == strategy.counts(batch) == {"coordinates": 4 * objects, "classes": 12}
     memory = model.prepare(model.encode(batch))
-    hidden = strategy._hidden(model, batch, memory,
-                              torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1))
+    hidden = strategy._hidden(
+        model, batch, memory, torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1)
+    )
     logits, expected = model.logits(hidden, memory).float(), {"coordinates": 0.0, "classes": 0.0}
     first_label = len(SPECIALS) + 48
     for row in range(2):
@@ -353,17 +409,24 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     assert float(sum(loss.sums.values()).detach()) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("way", "pictures", "updates"), [
-    (left_to_right, 2, 120), (at_once, 2, 60),
-    pytest.param(left_to_right, 8, 310, marks=pytest.mark.slow), pytest.param(at_once, 8, 190, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("way", "pictures", "updates"),
+    [
+        (left_to_right, 2, 120),
+        (at_once, 2, 60),
+        pytest.param(left_to_right, 8, 310, marks=pytest.mark.slow),
+        pytest.param(at_once, 8, 190, marks=pytest.mark.slow),
+    ],
+)
 def test_pictures_are_learned_by_heart(make_model, overfit, way, pictures, updates):
     task, examples = fitted(detection__flip=False)
     examples = examples[:pictures]
     shape, strategy, _ = way(task, width=64)
     model = make_model(shape, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
     overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=updates)
-    found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
-                              limit=torch.full((pictures,), 99))
+    found = strategy.generate(
+        model, collate(task.encode(examples), "detection"), options=SearchOptions(), limit=torch.full((pictures,), 99)
+    )
     objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
     assert task.score(objects, [example.reference for example in examples]).figures["ap50"] > 95.0
 

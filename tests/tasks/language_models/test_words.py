@@ -130,8 +130,15 @@ def written(hypothesis) -> list[str]:
 
 # -- in a search ------------------------------------------------------------------------------------------------
 
-SEARCHES = [{}, {"beam_size": 4}, {"sampling": True}, {"ctc_weight": 0.4}, {"ctc_weight": 0.4, "beam_size": 4},
-            {"ctc_weight": 1.0}, {"ctc_weight": 1.0, "beam_size": 4}]
+SEARCHES = [
+    {},
+    {"beam_size": 4},
+    {"sampling": True},
+    {"ctc_weight": 0.4},
+    {"ctc_weight": 0.4, "beam_size": 4},
+    {"ctc_weight": 1.0},
+    {"ctc_weight": 1.0, "beam_size": 4},
+]
 
 
 @pytest.fixture
@@ -154,8 +161,14 @@ def search(case):
         one = replace(batch, indices=(0, 1, 2)).select(rows)
         longest = int(one.source_mask.sum(1).max())
         one = replace(one, source=one.source[:, :longest], source_mask=one.source_mask[:, :longest])
-        return strategy.generate(model, one, options=SearchOptions().changed(length_penalty=0.0, **options),
-                                 limit=torch.full((len(rows),), 25), constraint=words)
+        return strategy.generate(
+            model,
+            one,
+            options=SearchOptions().changed(length_penalty=0.0, **options),
+            limit=torch.full((len(rows),), 25),
+            constraint=words,
+        )
+
     return decode
 
 
@@ -170,8 +183,9 @@ def test_a_model_without_weight_changes_nothing(search, options):
 @pytest.mark.parametrize("kernel", ["fast", "plain"])
 @pytest.mark.parametrize("options", SEARCHES)
 def test_where_new_words_are_too_dear_outputs_have_only_known_ones(search, kernel, options):
-    free, known = (search(words, kernel=kernel, min_length=5, **options)
-                   for words in (None, model_of(new_word=-1000.0)))
+    free, known = (
+        search(words, kernel=kernel, min_length=5, **options) for words in (None, model_of(new_word=-1000.0))
+    )
     assert any(set(written(one)) - set(WORDS) for one, *_ in free)
     whole = [word for one, *_ in known for word in (written(one) if one.complete else written(one)[:-1])]
     assert whole and set(whole) <= set(WORDS)
@@ -204,6 +218,7 @@ def test_a_hypothesis_scores_what_the_model_says_of_its_letters_and_of_its_words
 @pytest.fixture
 def make_fitted(tmp_path):
     """A task whose transcripts were counted, as a run saves and loads it."""
+
     def make(**keys):
         task, saved = make_task("asr", **keys), make_task("asr")
         for one in (saved.target, saved.words):
@@ -212,6 +227,7 @@ def make_fitted(tmp_path):
         for one in (task.target, task.words):
             one.load(tmp_path)
         return task
+
     return make
 
 

@@ -45,13 +45,17 @@ def test_selected_rows_keep_their_own_past():
     assert automaton.focus(state).shape == automaton.context(state).shape == (2, 0)
 
 
-@pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(sampling=True),
-                                     SearchOptions(beam_size=4, num_hypotheses=4)], ids=["greedy", "sampling", "beam"])
+@pytest.mark.parametrize(
+    "options",
+    [SearchOptions(), SearchOptions(sampling=True), SearchOptions(beam_size=4, num_hypotheses=4)],
+    ids=["greedy", "sampling", "beam"],
+)
 def test_every_search_gives_a_set_under_a_rough_model(make_model, make_batch, options):
     model = make_model(Shape(TokenShape(11), TargetShape(SYMBOLS)), noise=1.0)
     batch = make_batch([3, 7, 5], [2, 2, 2])
-    found = strategy_of(Autoregressive).generate(model, batch, options=options, limit=torch.tensor([20, 20, 20]),
-                                                 constraint=LabelAutomaton(SYMBOLS))
+    found = strategy_of(Autoregressive).generate(
+        model, batch, options=options, limit=torch.tensor([20, 20, 20]), constraint=LabelAutomaton(SYMBOLS)
+    )
     for hypotheses in found:
         for hypothesis in hypotheses:
             assert hypothesis.symbols

@@ -19,8 +19,11 @@ from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.tasks.multilabel.label_names import read_names
 from seq2seq_suite.tasks.multilabel.task import MultilabelTask, above
 
-ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
-        {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]}, {"text": "Wheat, again!", "labels": ["wheat"]}]
+ROWS = [
+    {"text": "Oil prices rose .", "labels": ["crude"]},
+    {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]},
+    {"text": "Wheat, again!", "labels": ["wheat"]},
+]
 
 make_task = partial(task_tools.make_task, "multilabel")
 
@@ -69,12 +72,20 @@ def test_a_table_holds_labels_with_commas_between(tmp_path):
     assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("crude", "fuel")
 
 
-@pytest.mark.parametrize("row, got", [
-    ({"text": "x", "labels": []}, "no label"), ({"text": "x"}, "no column labels"),
-    ({"text": "", "labels": ["a"]}, "no text in"), ({"text": 3, "labels": ["a"]}, "no text"),
-    ({"text": "x", "labels": ["a", "a"]}, "twice"), ({"text": "x", "labels": [2]}, "unknown label 2"),
-    ({"text": "x", "labels": [True]}, "unknown label True"), ({"text": "x", "labels": {"a": 1}}, "labels are"),
-    ({"text": "x " * 9, "labels": ["a"]}, "9 words")])
+@pytest.mark.parametrize(
+    "row, got",
+    [
+        ({"text": "x", "labels": []}, "no label"),
+        ({"text": "x"}, "no column labels"),
+        ({"text": "", "labels": ["a"]}, "no text in"),
+        ({"text": 3, "labels": ["a"]}, "no text"),
+        ({"text": "x", "labels": ["a", "a"]}, "twice"),
+        ({"text": "x", "labels": [2]}, "unknown label 2"),
+        ({"text": "x", "labels": [True]}, "unknown label True"),
+        ({"text": "x", "labels": {"a": 1}}, "labels are"),
+        ({"text": "x " * 9, "labels": ["a"]}, "9 words"),
+    ],
+)
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     (tmp_path / "labels.txt").write_text("a\nb\n")
     write_rows(tmp_path, [{"text": "x", "labels": ["a"]}, row])
@@ -118,10 +129,16 @@ def test_labels_are_ordered_by_falling_frequency_or_as_given():
 def test_the_strategy_receives_how_sets_are_learned_and_decided():
     assert make_task().shape().target == SetShape(len(SPECIALS))
     assert make_task(multilabel__order="given", multilabel__head_weight=0.7).shape().target == SetShape(len(SPECIALS))
-    chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
-                       multilabel__head_mixture=2.0, multilabel__decision="marginals")
-    assert chosen.shape().target == SetShape(len(SPECIALS), order="free", head="pooled", head_weight=0.7,
-                                             head_mixture=2.0, marginals=True)
+    chosen = make_task(
+        multilabel__order="free",
+        multilabel__head="pooled",
+        multilabel__head_weight=0.7,
+        multilabel__head_mixture=2.0,
+        multilabel__decision="marginals",
+    )
+    assert chosen.shape().target == SetShape(
+        len(SPECIALS), order="free", head="pooled", head_weight=0.7, head_mixture=2.0, marginals=True
+    )
     assert make_task(multilabel__order="random").shape().target.order == "random"
 
 
@@ -209,8 +226,11 @@ def test_a_score_equal_to_the_threshold_is_not_above_it():
 def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
     task = fitted(multilabel__decision="marginals")
     examples = [Example(("x",), ("wheat", "corn")), Example(("x",), ("wheat",)), Example(("x",), ("crude",))]
-    found = [marginals_of(task, wheat=0.4, corn=0.35), marginals_of(task, wheat=0.4, corn=0.2),
-             marginals_of(task, crude=0.9, wheat=0.25)]
+    found = [
+        marginals_of(task, wheat=0.4, corn=0.35),
+        marginals_of(task, wheat=0.4, corn=0.2),
+        marginals_of(task, crude=0.9, wheat=0.25),
+    ]
     log = task.tune(examples, lambda chosen: [[one] for one in found])
     assert 0.25 <= task.threshold < 0.35 and "100.00" in log
     task.save(tmp_path)
@@ -222,8 +242,10 @@ def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
 
 def test_rare_labels_gain_by_prior_adjustment_and_frequent_ones_lose():
     task = fitted(multilabel__decision="marginals", multilabel__prior_adjustment=1.0)
-    rare, frequent = (task._adjusted(marginals_of(task, **{name: 0.5}))[
-        task.target.vocabulary.symbols.index(name)] for name in ("corn", "wheat"))
+    rare, frequent = (
+        task._adjusted(marginals_of(task, **{name: 0.5}))[task.target.vocabulary.symbols.index(name)]
+        for name in ("corn", "wheat")
+    )
     assert rare > 0.5 > frequent
     # Log-odds of zero less log 1 (or log 2) plus their mean over three labels, log(2) / 3.
     assert rare == pytest.approx(1 / (1 + 2 ** (-1 / 3)))
@@ -245,8 +267,10 @@ def test_a_page_gets_labels_and_charts_of_them():
     assert task.presentation.output_data(examples[0], ("b",))["labels"] == ["b"]
     assert task.presentation.output_data(examples[0], None)["labels"] == []
     charts = {one["title"]: one for one in task.presentation.charts(examples, [("a", "b"), ("b",), ("b", "a")])}
-    by_label = {one["name"]: {point[0]: point[1] for point in one["points"]}
-                for one in charts["Precision and recall by label"]["series"]}
+    by_label = {
+        one["name"]: {point[0]: point[1] for point in one["points"]}
+        for one in charts["Precision and recall by label"]["series"]
+    }
     assert by_label["precision"] == {"a": 50.0, "b": pytest.approx(200 / 3)}
     assert by_label["recall"] == {"a": 50.0, "b": 100.0, "c": 0.0}
     assert [point[:2] for point in charts["By number of labels"]["series"][0]["points"]] == [["1", 0.0], ["2", 50.0]]
@@ -258,13 +282,19 @@ def test_probabilities_of_labels_are_shown_and_held_against_how_often_they_are_r
     task = fitted(multilabel__decision="marginals")
     examples = [Example(("x",), reference) for reference in (("wheat",), ("corn", "wheat"), ("crude",))]
     chances = ({"wheat": 0.94, "corn": 0.55}, {"wheat": 0.96, "corn": 0.57, "crude": 0.004}, {"wheat": 0.93})
-    found = [task.read_hypothesis(marginals_of(task, **one), example)
-             for one, example in zip(chances, examples, strict=True)]
+    found = [
+        task.read_hypothesis(marginals_of(task, **one), example) for one, example in zip(chances, examples, strict=True)
+    ]
     assert found[1] == ("wheat", "corn")
     assert task.presentation.output_data(examples[1], found[1])["chances"] == [["wheat", 0.96], ["corn", 0.57]]
     (panel,) = (one for one in task.presentation.charts(examples, found) if one["title"] == "Calibration")
-    right, given = ({point[0].replace("\N{EN DASH}", "-"): (pytest.approx(point[1], abs=0.01), point[4])
-                     for point in series["points"]} for series in panel["series"])
+    right, given = (
+        {
+            point[0].replace("\N{EN DASH}", "-"): (pytest.approx(point[1], abs=0.01), point[4])
+            for point in series["points"]
+        }
+        for series in panel["series"]
+    )
     assert right == {"50-60": (50.0, 2), "90-100": (66.67, 3)} and given == {"50-60": (56.0, 2), "90-100": (94.33, 3)}
     assert "error 19.0 points" in panel["note"]  # (2 * 6 + 3 * 27.67) / 5
     assert not any(one["title"] == "Calibration" for one in task.presentation.charts(examples, [("wheat",), (), None]))

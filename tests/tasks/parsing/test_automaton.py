@@ -30,8 +30,9 @@ def make_task(linearisation: str) -> ParsingTask:
     return task
 
 
-def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Tensor, generator: torch.Generator, *,
-                     sharpness: float) -> list[list[str]]:
+def decode_at_random(
+    task: ParsingTask, lengths: torch.Tensor, limits: torch.Tensor, generator: torch.Generator, *, sharpness: float
+) -> list[list[str]]:
     """Outputs of a model whose logits are noise; a large sharpness makes it stubborn about one symbol."""
     automaton = task.constraint()
     lowest = torch.tensor([1, -1]) if isinstance(automaton, TetraAutomaton) else 0  # a word's own tag has one word
@@ -73,11 +74,20 @@ def test_ten_thousand_random_decodes_are_trees_over_exactly_the_words(linearisat
 
 
 def trees(depth: int = 4):
-    leaf = st.builds(lambda tag, word: Tree(tag, (word,)), st.sampled_from(["NN", "DT", "."]),
-                     st.sampled_from(["a", "dog", "-LRB-", "XX", "SHIFT", ")"]))
-    return st.recursive(leaf, lambda inner: st.builds(
-        lambda label, children: Tree(label, tuple(children)), st.sampled_from((*LABELS, "TOP")),
-        st.lists(inner, min_size=1, max_size=4)), max_leaves=12)
+    leaf = st.builds(
+        lambda tag, word: Tree(tag, (word,)),
+        st.sampled_from(["NN", "DT", "."]),
+        st.sampled_from(["a", "dog", "-LRB-", "XX", "SHIFT", ")"]),
+    )
+    return st.recursive(
+        leaf,
+        lambda inner: st.builds(
+            lambda label, children: Tree(label, tuple(children)),
+            st.sampled_from((*LABELS, "TOP")),
+            st.lists(inner, min_size=1, max_size=4),
+        ),
+        max_leaves=12,
+    )
 
 
 @pytest.mark.parametrize("linearisation", [Brackets(), InOrder(), TetraTags()])
@@ -90,8 +100,14 @@ def test_reading_what_was_written_gives_the_tree(linearisation, tree):
 
 
 @pytest.mark.parametrize("linearisation", [Brackets(), InOrder(), TetraTags()])
-@given(symbols=st.lists(st.sampled_from(["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>",
-                                                  "l", "r NP", "L S", "R", "L"]), max_size=12))
+@given(
+    symbols=st.lists(
+        st.sampled_from(
+            ["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>", "l", "r NP", "L S", "R", "L"]
+        ),
+        max_size=12,
+    )
+)
 @settings(max_examples=300)
 def test_malformed_symbols_are_none_and_never_raise(linearisation, symbols):
     tree = linearisation.read(symbols, ["a", "b"], ["X", "Y"])
@@ -107,8 +123,11 @@ def test_the_best_tetra_tags_are_those_of_enumeration(seed):
     found = automaton.best(scores, parser_batch(lengths.tolist())).tolist()
     for row, length in enumerate(lengths.tolist()):
         words = [f"w{place}" for place in range(length)]
-        possible = [tags for tags in itertools.product(range(4, len(names)), repeat=2 * length - 1)
-                    if TetraTags().read([names[tag] for tag in tags], words, words) is not None]
+        possible = [
+            tags
+            for tags in itertools.product(range(4, len(names)), repeat=2 * length - 1)
+            if TetraTags().read([names[tag] for tag in tags], words, words) is not None
+        ]
         best = max(possible, key=lambda tags: sum(float(scores[row, step, tag]) for step, tag in enumerate(tags)))
         assert found[row] == [*best, *[END] * (7 - len(best))]
     assert automaton.lengths(parser_batch(lengths.tolist())).tolist() == [7, 1, 5]

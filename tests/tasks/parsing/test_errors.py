@@ -6,18 +6,30 @@ from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.tasks.parsing.errors import kinds_of
 
 PAIRS = {
-    "label": ("(S (NP (DT the) (NN dog)) (VP (VBZ runs) (ADVP (RB home) (RB now))))",
-              "(S (NP (DT the) (NN dog)) (VP (VBZ runs) (NP (RB home) (RB now))))"),
-    "unary": ("(S (NP (NN dog)) (VP (VBZ runs) (NP (RB home))))",
-              "(S (NP (NN dog)) (VP (VBZ runs) (NP (ADVP (RB home)))))"),
-    "coordination": ("(S (VP (VBD saw) (NP (NNS men) (CC and) (NNS women))))",
-                     "(S (VP (VBD saw) (NNS men) (CC and) (NNS women)))"),
-    "PP attachment": ("(S (NP (PRP I)) (VP (VBD saw) (NP (NN her)) (PP (IN in) (NP (NN town)))))",
-                      "(S (NP (PRP I)) (VP (VBD saw) (NP (NP (NN her)) (PP (IN in) (NP (NN town))))))"),
-    "clause attachment": ("(S (NP (PRP I)) (VP (VBD knew) (NP (NN her)) (SBAR (IN when) (S (VP (VBD left))))))",
-                          "(S (NP (PRP I)) (VP (VBD knew) (NP (NP (NN her)) (SBAR (IN when) (S (VP (VBD left)))))))"),
-    "span": ("(S (NP (DT the) (NN dog) (NN house)) (VP (VBZ is) (ADJP (JJ red))))",
-             "(S (NP (DT the) (NN dog)) (VP (NN house) (VBZ is) (ADJP (JJ red))))"),
+    "label": (
+        "(S (NP (DT the) (NN dog)) (VP (VBZ runs) (ADVP (RB home) (RB now))))",
+        "(S (NP (DT the) (NN dog)) (VP (VBZ runs) (NP (RB home) (RB now))))",
+    ),
+    "unary": (
+        "(S (NP (NN dog)) (VP (VBZ runs) (NP (RB home))))",
+        "(S (NP (NN dog)) (VP (VBZ runs) (NP (ADVP (RB home)))))",
+    ),
+    "coordination": (
+        "(S (VP (VBD saw) (NP (NNS men) (CC and) (NNS women))))",
+        "(S (VP (VBD saw) (NNS men) (CC and) (NNS women)))",
+    ),
+    "PP attachment": (
+        "(S (NP (PRP I)) (VP (VBD saw) (NP (NN her)) (PP (IN in) (NP (NN town)))))",
+        "(S (NP (PRP I)) (VP (VBD saw) (NP (NP (NN her)) (PP (IN in) (NP (NN town))))))",
+    ),
+    "clause attachment": (
+        "(S (NP (PRP I)) (VP (VBD knew) (NP (NN her)) (SBAR (IN when) (S (VP (VBD left))))))",
+        "(S (NP (PRP I)) (VP (VBD knew) (NP (NP (NN her)) (SBAR (IN when) (S (VP (VBD left)))))))",
+    ),
+    "span": (
+        "(S (NP (DT the) (NN dog) (NN house)) (VP (VBZ is) (ADJP (JJ red))))",
+        "(S (NP (DT the) (NN dog)) (VP (NN house) (VBZ is) (ADJP (JJ red))))",
+    ),
 }
 
 

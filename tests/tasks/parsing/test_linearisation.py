@@ -12,27 +12,52 @@ WORDS, TAGS = ["a", "b"], ["X", "Y"]
 WRITERS = {"brackets": Brackets(), "in order": InOrder(), "tetra-tags": TetraTags()}
 MALFORMED = {
     "brackets": {
-        "nothing": "", "words alone": "XX XX", "a bracket that is not closed": "(S XX XX", "a word too few": "(S XX )",
-        "a word too many": "(S XX XX XX )", "a bracket closed twice": "(S XX XX ) )", "closed first": ") (S XX XX )",
-        "an empty bracket": "(S (NP ) XX XX )", "an empty bracket at the end": "(S XX XX (NP ) )",
-        "two trees": "(S XX ) (S XX )", "a bracket opened behind the tree": "(S XX XX ) (S",
-        "a word before the tree": "XX (S XX )", "a word behind it": "(S XX ) XX",
-        "an unknown symbol": "(S XX <unknown> XX )", "the other way's symbols": "SHIFT PJ-S SHIFT REDUCE"},
+        "nothing": "",
+        "words alone": "XX XX",
+        "a bracket that is not closed": "(S XX XX",
+        "a word too few": "(S XX )",
+        "a word too many": "(S XX XX XX )",
+        "a bracket closed twice": "(S XX XX ) )",
+        "closed first": ") (S XX XX )",
+        "an empty bracket": "(S (NP ) XX XX )",
+        "an empty bracket at the end": "(S XX XX (NP ) )",
+        "two trees": "(S XX ) (S XX )",
+        "a bracket opened behind the tree": "(S XX XX ) (S",
+        "a word before the tree": "XX (S XX )",
+        "a word behind it": "(S XX ) XX",
+        "an unknown symbol": "(S XX <unknown> XX )",
+        "the other way's symbols": "SHIFT PJ-S SHIFT REDUCE",
+    },
     "in order": {
-        "nothing": "", "words alone": "SHIFT SHIFT", "a bracket that is not closed": "SHIFT PJ-S SHIFT",
-        "a word too few": "SHIFT PJ-S REDUCE", "a word too many": "SHIFT PJ-S SHIFT SHIFT REDUCE",
-        "a bracket closed twice": "SHIFT PJ-S SHIFT REDUCE REDUCE", "closed first": "REDUCE SHIFT PJ-S SHIFT REDUCE",
+        "nothing": "",
+        "words alone": "SHIFT SHIFT",
+        "a bracket that is not closed": "SHIFT PJ-S SHIFT",
+        "a word too few": "SHIFT PJ-S REDUCE",
+        "a word too many": "SHIFT PJ-S SHIFT SHIFT REDUCE",
+        "a bracket closed twice": "SHIFT PJ-S SHIFT REDUCE REDUCE",
+        "closed first": "REDUCE SHIFT PJ-S SHIFT REDUCE",
         "opened first": "PJ-S SHIFT SHIFT REDUCE",
         "two brackets on one first child": "SHIFT PJ-NP PJ-S SHIFT REDUCE REDUCE",
         "two brackets on a phrase": "SHIFT PJ-NP REDUCE PJ-S PJ-S SHIFT REDUCE REDUCE",
-        "two trees": "SHIFT PJ-S REDUCE SHIFT PJ-S REDUCE", "a word behind the tree": "SHIFT PJ-S REDUCE SHIFT",
+        "two trees": "SHIFT PJ-S REDUCE SHIFT PJ-S REDUCE",
+        "a word behind the tree": "SHIFT PJ-S REDUCE SHIFT",
         "a bracket opened around the tree": "SHIFT PJ-S SHIFT REDUCE PJ-S",
-        "an unknown symbol": "SHIFT PJ-S <unknown> SHIFT REDUCE", "the other way's symbols": "(S XX XX )"},
+        "an unknown symbol": "SHIFT PJ-S <unknown> SHIFT REDUCE",
+        "the other way's symbols": "(S XX XX )",
+    },
     "tetra-tags": {
-        "nothing": "", "a word too few": "l", "a word too many": "l L r R r", "a node too few": "l r",
-        "two left words": "l L S l", "a right word first": "r L S r", "a right node at the top": "l R S r",
-        "a word for a node": "l l r", "a node for a word": "L S L r", "a case that is none": "x L S r",
-        "the other way's symbols": "SHIFT PJ-S SHIFT"},
+        "nothing": "",
+        "a word too few": "l",
+        "a word too many": "l L r R r",
+        "a node too few": "l r",
+        "two left words": "l L S l",
+        "a right word first": "r L S r",
+        "a right node at the top": "l R S r",
+        "a word for a node": "l l r",
+        "a node for a word": "L S L r",
+        "a case that is none": "x L S r",
+        "the other way's symbols": "SHIFT PJ-S SHIFT",
+    },
 }
 
 
@@ -43,21 +68,30 @@ def test_what_is_no_tree_over_the_words_is_none(writer, case):
     assert WRITERS[writer].read([symbol.replace("_", " ") for symbol in symbols], WORDS, TAGS) is None
 
 
-@pytest.mark.parametrize(("writer", "text", "tree"), [
-    ("brackets", "(S (NP XX ) XX )", "(TOP (S (NP (X a)) (Y b)))"),
-    ("brackets", "(TOP XX XX )", "(TOP (X a) (Y b))"),
-    ("in order", "SHIFT PJ-NP REDUCE PJ-S SHIFT REDUCE", "(TOP (S (NP (X a)) (Y b)))"),
-    ("in order", "SHIFT PJ-S SHIFT PJ-NP REDUCE REDUCE", "(TOP (S (X a) (NP (Y b))))"),
-    ("in order", "SHIFT PJ-NP SHIFT REDUCE PJ-S REDUCE", "(TOP (S (NP (X a) (Y b))))"),
-    ("tetra-tags", "l_NP L_S_VP r", "(TOP (S (VP (NP (X a)) (Y b))))"), ("tetra-tags", "l L r", "(TOP (X a) (Y b))")])
+@pytest.mark.parametrize(
+    ("writer", "text", "tree"),
+    [
+        ("brackets", "(S (NP XX ) XX )", "(TOP (S (NP (X a)) (Y b)))"),
+        ("brackets", "(TOP XX XX )", "(TOP (X a) (Y b))"),
+        ("in order", "SHIFT PJ-NP REDUCE PJ-S SHIFT REDUCE", "(TOP (S (NP (X a)) (Y b)))"),
+        ("in order", "SHIFT PJ-S SHIFT PJ-NP REDUCE REDUCE", "(TOP (S (X a) (NP (Y b))))"),
+        ("in order", "SHIFT PJ-NP SHIFT REDUCE PJ-S REDUCE", "(TOP (S (NP (X a) (Y b))))"),
+        ("tetra-tags", "l_NP L_S_VP r", "(TOP (S (VP (NP (X a)) (Y b))))"),
+        ("tetra-tags", "l L r", "(TOP (X a) (Y b))"),
+    ],
+)
 def test_what_is_one_is_read(writer, text, tree):
     assert str(WRITERS[writer].read([symbol.replace("_", " ") for symbol in text.split()], WORDS, TAGS)) == tree
 
 
-@pytest.mark.parametrize(("writer", "symbols", "words"), [
-    ("brackets", ["(XX", "XX", ")", "<unknown>"], [False, True, False, False]),
-    ("in order", ["PJ-SHIFT", "SHIFT", "REDUCE"], [False, True, False]),
-    ("tetra-tags", ["l", "r NP", "L S", "R", "<unknown>"], [True, True, False, False, False])])
+@pytest.mark.parametrize(
+    ("writer", "symbols", "words"),
+    [
+        ("brackets", ["(XX", "XX", ")", "<unknown>"], [False, True, False, False]),
+        ("in order", ["PJ-SHIFT", "SHIFT", "REDUCE"], [False, True, False]),
+        ("tetra-tags", ["l", "r NP", "L S", "R", "<unknown>"], [True, True, False, False, False]),
+    ],
+)
 def test_a_symbol_stands_for_a_word_or_does_not(writer, symbols, words):
     assert [WRITERS[writer].takes_word(symbol) for symbol in symbols] == words
 
@@ -89,9 +123,16 @@ def test_tetra_tags_are_trees_exactly_where_a_stack_of_binary_nodes_ends_with_on
         assert tree is None or str(tree) == "(TOP (X a) (Y b) (Z c))"  # nodes without labels are none
 
 
-@pytest.mark.parametrize(("text", "inside"), [
-    ("(TOP (S (X a)))", "(S (X a))"), ("(ROOT (S (X a)))", "(S (X a))"),
-    ("(TOP (S (X a)) (. b))", "(TOP (S (X a)) (. b))"), ("(S (NP (X a)))", "(S (NP (X a)))"), ("(TOP a)", "(TOP a)")])
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("(TOP (S (X a)))", "(S (X a))"),
+        ("(ROOT (S (X a)))", "(S (X a))"),
+        ("(TOP (S (X a)) (. b))", "(TOP (S (X a)) (. b))"),
+        ("(S (NP (X a)))", "(S (NP (X a)))"),
+        ("(TOP a)", "(TOP a)"),
+    ],
+)
 def test_a_root_over_one_constituent_is_left_out_and_put_back(text, inside):
     found = without_root(next(read_trees(text))[1])
     assert str(found) == inside

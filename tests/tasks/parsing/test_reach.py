@@ -36,15 +36,18 @@ def is_in_order_tree(symbols: list[str], words: list[str], max_run: int) -> bool
     if tree is None:
         return False
     inside = [] if tree.children[0].is_preterminal() else list(nodes(tree.children[0]))
-    return all(chain(node) <= max_run and not (len(node.children) == 1 and node.children[0].label == node.label)
-               for node in inside)
+    return all(
+        chain(node) <= max_run and not (len(node.children) == 1 and node.children[0].label == node.label)
+        for node in inside
+    )
 
 
 def is_top_down_tree(symbols: list[str], words: list[str], max_run: int) -> bool:
     """A tree that begins with a bracket, with few opened in a row."""
     runs = (len(list(run)) for opens, run in itertools.groupby(symbol.startswith("(") for symbol in symbols) if opens)
-    return symbols[:1] != ["XX"] and max(runs, default=0) <= max_run and \
-        Brackets().read(symbols, words, words) is not None
+    return (
+        symbols[:1] != ["XX"] and max(runs, default=0) <= max_run and Brackets().read(symbols, words, words) is not None
+    )
 
 
 def stepped(automaton, symbols, start):
@@ -61,12 +64,23 @@ def stepped(automaton, symbols, start):
 def test_exactly_what_a_tree_begins_with_is_allowed_at_every_limit(top_down, max_run, words):
     longest = 9  # symbols, END included: chains of three nodes, and of two in front of another word
     names = ["XX", ")", "(A", "(B"] if top_down else ["SHIFT", "REDUCE", "PJ-A", "PJ-B"]
-    automaton = ParserAutomaton(top_down=top_down, shift=SHIFT, close=CLOSE, opens=[OPEN_A, OPEN_B],
-                                num_symbols=len(SPECIALS) + 4, max_run=max_run)
+    automaton = ParserAutomaton(
+        top_down=top_down,
+        shift=SHIFT,
+        close=CLOSE,
+        opens=[OPEN_A, OPEN_B],
+        num_symbols=len(SPECIALS) + 4,
+        max_run=max_run,
+    )
     is_tree = is_top_down_tree if top_down else is_in_order_tree
-    trees = [sequence for length in range(1, longest) for sequence in itertools.product(SYMBOLS, repeat=length)
-             if sequence.count(SHIFT) == words and words + 2 * sequence.count(CLOSE) == length
-             and is_tree([names[symbol - len(SPECIALS)] for symbol in sequence], ["w"] * words, max_run)]
+    trees = [
+        sequence
+        for length in range(1, longest)
+        for sequence in itertools.product(SYMBOLS, repeat=length)
+        if sequence.count(SHIFT) == words
+        and words + 2 * sequence.count(CLOSE) == length
+        and is_tree([names[symbol - len(SPECIALS)] for symbol in sequence], ["w"] * words, max_run)
+    ]
     for limit in range(min(map(len, trees)) + 1, longest + 1):
         following: dict[tuple[int, ...], set[int]] = {}
         for tree in trees:
@@ -94,8 +108,9 @@ def test_exactly_what_tetra_tags_of_a_tree_begin_with_is_allowed(words):
 
 @pytest.mark.parametrize("top_down", [False, True])
 def test_focus_and_context_are_those_of_a_plain_stack(top_down):
-    automaton = ParserAutomaton(top_down=top_down, shift=SHIFT, close=CLOSE, opens=[OPEN_A, OPEN_B],
-                                num_symbols=len(SPECIALS) + 4, max_run=9)
+    automaton = ParserAutomaton(
+        top_down=top_down, shift=SHIFT, close=CLOSE, opens=[OPEN_A, OPEN_B], num_symbols=len(SPECIALS) + 4, max_run=9
+    )
     generator = torch.Generator().manual_seed(1)
     state, rows = automaton.start(parser_batch([3 + row % 5 for row in range(40)]), torch.full((40,), 40)), range(40)
     stacks, last, shifted = [[] for _ in rows], [(0, 0) for _ in rows], [0 for _ in rows]
@@ -121,15 +136,19 @@ def test_focus_and_context_are_those_of_a_plain_stack(top_down):
         if step == 9:  # a search keeps some rows, some of them twice
             kept = [(row * 7) % 20 for row in rows]
             state = state.select(torch.tensor(kept))
-            stacks, last, shifted = [list(stacks[row]) for row in kept], [last[row] for row in kept], \
-                [shifted[row] for row in kept]
+            stacks, last, shifted = (
+                [list(stacks[row]) for row in kept],
+                [last[row] for row in kept],
+                [shifted[row] for row in kept],
+            )
     assert deepest > 3
 
 
 @pytest.mark.parametrize("top_down", [False, True])
 def test_a_label_never_seen_opens_a_bracket_too(top_down):
-    automaton = ParserAutomaton(top_down=top_down, shift=SHIFT, close=CLOSE, opens=[OPEN_A, OPEN_B],
-                                num_symbols=len(SPECIALS) + 4, max_run=9)
+    automaton = ParserAutomaton(
+        top_down=top_down, shift=SHIFT, close=CLOSE, opens=[OPEN_A, OPEN_B], num_symbols=len(SPECIALS) + 4, max_run=9
+    )
     written = (UNKNOWN, SHIFT, SHIFT, CLOSE) if top_down else (SHIFT, UNKNOWN, SHIFT, CLOSE)
     states = stepped(automaton, written, automaton.start(parser_batch([2]), torch.tensor([9])))
     assert [int(state.depth) for state in states] == ([0, 1, 1, 1, 0] if top_down else [0, 0, 1, 1, 0])

@@ -42,8 +42,9 @@ def fitted(**keys) -> tuple[ParsingTask, list]:
 def test_a_treebank_file_with_trees_over_many_lines_is_read_and_cleaned(tmp_path):
     (tmp_path / "train.mrg").write_text(TREEBANK)
     first, second = make_task(data__path=str(tmp_path)).read("train")
-    assert str(first.reference) == ("(TOP (S (NP (DT The) (NN dog)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep)))))"
-                                    " (. .)))")
+    assert str(first.reference) == (
+        "(TOP (S (NP (DT The) (NN dog)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep))))) (. .)))"
+    )
     assert first.source == ("The", "dog", "seems", "to", "sleep", ".")
     assert second.origin.endswith("train.mrg:4")
 
@@ -56,10 +57,17 @@ def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
     assert (one.source, one.reference) == (other.source, other.reference)
 
 
-@pytest.mark.parametrize("row, got", [
-    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no column"),
-    ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"), ({"tree": GOLD + GOLD}, "2 trees"),
-    ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words")])
+@pytest.mark.parametrize(
+    "row, got",
+    [
+        ({"tree": "(S (NP (NN x)"}, "cut short"),
+        ({"tree": "(S ())"}, "no children"),
+        ({"sentence": "x"}, "no column"),
+        ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"),
+        ({"tree": GOLD + GOLD}, "2 trees"),
+        ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words"),
+    ],
+)
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     write_rows(tmp_path, [{"tree": GOLD}, row])
     with pytest.raises(DataError) as caught:
@@ -72,9 +80,14 @@ def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
 DEEP = "(S " * 5_000 + "(NN x)" + ")" * 5_000
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    ("train.mrg", f"{GOLD}\n{DEEP}\n"), ("train.mrg", f"{GOLD}\n{'(' * 100_000}\n"),
-    ("train.jsonl", f'{{"tree": "{GOLD}"}}\n{{"tree": "{DEEP}"}}\n')])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train.mrg", f"{GOLD}\n{DEEP}\n"),
+        ("train.mrg", f"{GOLD}\n{'(' * 100_000}\n"),
+        ("train.jsonl", f'{{"tree": "{GOLD}"}}\n{{"tree": "{DEEP}"}}\n'),
+    ],
+)
 def test_trees_nested_beyond_the_bound_are_bad_rows(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=f"{name}:2: brackets nested deeper than {DEEPEST}"):
@@ -172,17 +185,22 @@ def test_focus_and_context_of_a_worked_example():
 def hand_fitted(**keys):
     """A task that has seen five short sentences and a rarer one, and both of them."""
     task = make_task(**keys)
-    trees = [next(read_trees(text))[1] for text in ("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
-                                                    "(S (VB run) (. !))")]
+    trees = [
+        next(read_trees(text))[1] for text in ("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "(S (VB run) (. !))")
+    ]
     examples = [Example(tuple(tree.words()), tree) for tree in trees]
     task.fit([examples[0]] * 5 + [examples[1]])
     return task, examples
 
 
-@pytest.mark.parametrize(("linearisation", "moves"), [
-    ("in_order", ["START", "SHIFT PJ-NP", "SHIFT REDUCE PJ-S", "SHIFT PJ-VP REDUCE REDUCE"]),
-    ("brackets", ["START (S (NP", "XX", "XX ) (VP", "XX ) )"]),
-    ("tetra_tags", ["START", "l L NP", "r L S", "r VP"])])
+@pytest.mark.parametrize(
+    ("linearisation", "moves"),
+    [
+        ("in_order", ["START", "SHIFT PJ-NP", "SHIFT REDUCE PJ-S", "SHIFT PJ-VP REDUCE REDUCE"]),
+        ("brackets", ["START (S (NP", "XX", "XX ) (VP", "XX ) )"]),
+        ("tetra_tags", ["START", "l L NP", "r L S", "r VP"]),
+    ],
+)
 def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(linearisation, moves):
     task, examples = hand_fitted(parsing__linearisation=linearisation, parsing__guide=False)
     common, rare = (item.auxiliary for item in task.encode(examples))
@@ -192,11 +210,14 @@ def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(l
     assert rare["moves"][2:].tolist() == [-1, -1]  # a move seen once teaches nothing
     assert task.shape().target.source_labels == (
         ("tags", len(task.target.tags), task.options.tag_loss),
-        ("moves", len(task.target.moves), task.options.move_loss))
+        ("moves", len(task.target.moves), task.options.move_loss),
+    )
     without = hand_fitted(parsing__tag_loss=0.0)[0]
     found = without.encode(examples)[0].auxiliary
     assert "tags" not in found and found["moves"].tolist() == [
-        *without.target.moves.encode(without.target._moves(examples[0].reference)), -1]
+        *without.target.moves.encode(without.target._moves(examples[0].reference)),
+        -1,
+    ]
 
 
 def test_rare_words_are_unknown_and_words_seen_often_seldom_hidden():
@@ -215,17 +236,27 @@ def test_references_are_cleaned_as_the_training_split_is(tmp_path):
     found = make_task().read_references(tmp_path / "gold.mrg")
     assert [str(tree) for tree in found] == [
         "(TOP (S (NP (DT The) (NN dog)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep))))) (. .)))",
-        "(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))"]
+        "(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))",
+    ]
     assert make_task().read_references(tmp_path / "lines.txt") == [found[1], None]
 
 
 def test_blank_lines_are_nothing_in_a_treebanks_layout(tmp_path):
-    written = "\n" + "\n\n".join(f"( {tree})".replace(" (VP", "\n  (VP") for tree in (
-        "(S (NP (NNP Anna)) (VP (VBZ sings)))", "(S (NP (NNS cats)) (VP (VBP sleep)))")) + "\n(())\n"
+    written = (
+        "\n"
+        + "\n\n".join(
+            f"( {tree})".replace(" (VP", "\n  (VP")
+            for tree in ("(S (NP (NNP Anna)) (VP (VBZ sings)))", "(S (NP (NNS cats)) (VP (VBP sleep)))")
+        )
+        + "\n(())\n"
+    )
     (tmp_path / "gold.mrg").write_text(written)
     found = make_task().read_references(tmp_path / "gold.mrg")
-    assert [str(tree) for tree in found] == ["(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))",
-                                             "(TOP (S (NP (NNS cats)) (VP (VBP sleep))))", "None"]
+    assert [str(tree) for tree in found] == [
+        "(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))",
+        "(TOP (S (NP (NNS cats)) (VP (VBP sleep))))",
+        "None",
+    ]
 
 
 def test_a_typed_text_without_a_line_is_named_by_its_file():
@@ -265,8 +296,10 @@ def test_vocabularies_survive_saving(tmp_path):
     other = make_task()
     other.load(tmp_path / "vocabulary")
     assert other.shape() == task.shape()
-    assert all(np.array_equal(one.source, two.source) for one, two
-               in zip(task.encode(examples), other.encode(examples), strict=True))
+    assert all(
+        np.array_equal(one.source, two.source)
+        for one, two in zip(task.encode(examples), other.encode(examples), strict=True)
+    )
 
 
 def test_predictions_survive_writing_and_reading(tmp_path):
@@ -298,8 +331,7 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
 def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
     task, _ = fitted()
     symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
-    hypothesis = Hypothesis(tuple(symbols), 0.0, details={
-        "tags": (0, BEGIN, *task.target.tags.encode(["VBZ"]), 0)})
+    hypothesis = Hypothesis(tuple(symbols), 0.0, details={"tags": (0, BEGIN, *task.target.tags.encode(["VBZ"]), 0)})
     tree = task.read_hypothesis(hypothesis, task.from_text("it sleeps"))
     assert tree.tags() == [task.target.tags.symbols[0], "VBZ"]
 
@@ -311,8 +343,19 @@ def test_an_empty_sentence_names_its_line():
 
 def test_cleaning_removes_traces_and_function_tags_but_keeps_bracket_words():
     tree = clean(next(read_trees("((S (NP-SBJ=1 (-NONE- *)) (PRN (-LRB- -LRB-) (NP|X (NN x)) (-RRB- -RRB-))))"))[1])
-    assert tree == Tree("TOP", (Tree("S", (Tree("PRN", (Tree("-LRB-", ("-LRB-",)), Tree("NP", (Tree("NN", ("x",)),)),
-                                                       Tree("-RRB-", ("-RRB-",)))),)),))
+    assert tree == Tree(
+        "TOP",
+        (
+            Tree(
+                "S",
+                (
+                    Tree(
+                        "PRN", (Tree("-LRB-", ("-LRB-",)), Tree("NP", (Tree("NN", ("x",)),)), Tree("-RRB-", ("-RRB-",)))
+                    ),
+                ),
+            ),
+        ),
+    )
 
 
 def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():

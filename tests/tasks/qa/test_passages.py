@@ -15,8 +15,11 @@ def test_sentences_are_chosen_by_words_and_not_by_signs_or_case():
 
 
 @settings(max_examples=100)
-@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=6), room=st.integers(3, 30),
-       keep=st.sampled_from(["first", "last", "overlap"]))
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    room=st.integers(3, 30),
+    keep=st.sampled_from(["first", "last", "overlap"]),
+)
 def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(lengths, room, keep):
     sentences = tuple(tuple(f"w{place}" for _ in range(length)) for place, length in enumerate(lengths))
     passage = Passage(("who", "?"), sentences)

@@ -31,9 +31,13 @@ from seq2seq_suite.tasks.qa.task import _holds
 ROOT = Path(__file__).parents[3]
 STORY = "Mary went to the park. Tom took the ball. Mary went home."
 ROW = {"question": "Where is Mary?", "context": STORY, "answer": "home", "task": 2}
-SQUAD = {"id": "5733", "title": "Notre_Dame", "context": "The school has a Main Building. Atop it is a gold dome.",
-         "question": "What is atop the Main Building?",
-         "answers": {"text": ["a gold dome", "gold dome", "a gold dome"], "answer_start": [45, 47, 45]}}
+SQUAD = {
+    "id": "5733",
+    "title": "Notre_Dame",
+    "context": "The school has a Main Building. Atop it is a gold dome.",
+    "question": "What is atop the Main Building?",
+    "answers": {"text": ["a gold dome", "gold dome", "a gold dome"], "answer_start": [45, 47, 45]},
+}
 
 make_task = partial(task_tools.make_task, "qa")
 
@@ -57,6 +61,7 @@ def test_squad_is_read_as_the_hub_serves_it(tmp_path, format):
         write_rows(tmp_path, [SQUAD, SQUAD])
     else:
         import datasets
+
         datasets.Dataset.from_list([SQUAD, SQUAD]).to_parquet(str(tmp_path / "train-00000-of-00001.parquet"))
     task = make_task(data__path=str(tmp_path), qa__category_columns=["title"])
     one, two = task.read("train")
@@ -75,11 +80,18 @@ def test_a_list_of_answers_and_another_category_column_are_accepted(tmp_path):
     assert read_one(tmp_path, row, qa__category_columns=[]).reference.category == ""
 
 
-@pytest.mark.parametrize(("change", "got"), [
-    ({"answer": ""}, "no answer"), ({"answer": []}, "no answer"), ({"answer": 3}, "the answer is 3"),
-    ({"answer": {"text": None}}, "the answer is None"), ({"question": None}, "no text in column 'question'"),
-    ({"context": " "}, "no text in column 'context'"),
-    ({"context": "word " * 40}, "44 words, 4 of them in the question")])
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        ({"answer": ""}, "no answer"),
+        ({"answer": []}, "no answer"),
+        ({"answer": 3}, "the answer is 3"),
+        ({"answer": {"text": None}}, "the answer is None"),
+        ({"question": None}, "no text in column 'question'"),
+        ({"context": " "}, "no text in column 'context'"),
+        ({"context": "word " * 40}, "44 words, 4 of them in the question"),
+    ],
+)
 def test_a_broken_row_is_refused_with_its_place_and_a_remedy(tmp_path, change, got):
     write_rows(tmp_path, [ROW, {**ROW, **change}])
     with pytest.raises(DataError) as caught:
@@ -142,8 +154,10 @@ def test_a_context_that_just_fits_is_not_cropped(tmp_path):
         read_one(tmp_path, ROW, data__max_length=18)
 
 
-@pytest.mark.parametrize(("answer", "held"), [("Tom", False), ("Tommy", True), ("the park .", True), ("PARK", True),
-                                              ("to the", True), ("went park", False)])
+@pytest.mark.parametrize(
+    ("answer", "held"),
+    [("Tom", False), ("Tommy", True), ("the park .", True), ("PARK", True), ("to the", True), ("went park", False)],
+)
 def test_an_answer_stands_in_a_context_as_whole_words(answer, held):
     assert _holds(Passage.of("Who?", "Tommy went to the park."), Gold(("no such word", answer))) == held
 
@@ -151,8 +165,9 @@ def test_an_answer_stands_in_a_context_as_whole_words(answer, held):
 def test_a_category_may_be_nought():
     task = make_task(qa__category_columns=["task", "type"])
     fields = {"question": "Who?", "context": "Tom sat.", "answer": "Tom", "type": "x"}
-    assert [task.example(Row({**fields, "task": number}, "rows.jsonl", 1)).reference.category
-            for number in (0, None)] == ["0", "x"]
+    assert [
+        task.example(Row({**fields, "task": number}, "rows.jsonl", 1)).reference.category for number in (0, None)
+    ] == ["0", "x"]
 
 
 def test_pieces_of_the_context_come_before_those_of_the_question():
@@ -187,7 +202,8 @@ def test_tokens_carry_their_sentences_distance_counted_back_from_the_question(tm
     task.fit([example])
     source = task.encode([example])[0].source
     assert " ".join(task.source.words.decode(source[:, 0].tolist())) == (
-        "Where is Mary ? Mary went to the park . Tom took the ball . Mary went home .")
+        "Where is Mary ? Mary went to the park . Tom took the ball . Mary went home ."
+    )
     assert source[:, 1].tolist() == [0] * 4 + [3] * 6 + [2] * 5 + [1] * 4
 
 
@@ -199,7 +215,11 @@ def test_sentences_stand_in_the_order_of_their_distance(tmp_path):
     assert item.source.shape == (4, 6) and isinstance(task.shape().source, SentenceShape)
     rows = [task.source.words.decode([number for number in row if number]) for row in item.source.tolist()]
     assert [" ".join(row) for row in rows] == [
-        "Where is Mary ?", "Mary went home .", "Tom took the ball .", "Mary went to the park ."]
+        "Where is Mary ?",
+        "Mary went home .",
+        "Tom took the ball .",
+        "Mary went to the park .",
+    ]
     assert task.target.vocabulary.decode(item.target[:-1].tolist()) == ["home"] and item.target[-1] == END
 
 
@@ -245,7 +265,8 @@ def test_vocabularies_survive_saving_and_predictions_survive_writing(tmp_path):
     path.write_text("".join(task.to_text(answer) + "\n" for answer in (Gold(("a b", "b")), None, "c")))
     assert task.read_references(path) == [Gold(("a b", "b")), None, Gold(("c",))]
     assert task.score([Gold(("b",)), None, "c"], [Gold(("a b", "b")), Gold(("x",)), Gold(("c",))]).figures[
-        "exact_match"] == pytest.approx(200 / 3)
+        "exact_match"
+    ] == pytest.approx(200 / 3)
 
 
 def test_an_answer_that_no_model_has_places_for_is_a_bad_row(tmp_path):
@@ -279,15 +300,29 @@ def test_an_unknown_miniworld_split_lists_the_choices():
 @pytest.mark.parametrize("path", sorted((ROOT / "tasks").glob("qa*.yaml")), ids=lambda path: path.stem)
 def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_path):
     row = {name: value for name, value in SQUAD.items() if name != "answers"}
-    rows = [{**row, "answers": {"text": [answer], "answer_start": [0]}, "task": 1, "element": "x"}
-            for answer in ("a gold dome", "the school", "it", "a dome") * 6]
+    rows = [
+        {**row, "answers": {"text": [answer], "answer_start": [0]}, "task": 1, "element": "x"}
+        for answer in ("a gold dome", "the school", "it", "a dome") * 6
+    ]
     folder = tmp_path / "data"
     folder.mkdir()
     for split in ("train", "validation", "test", "longer"):
         write_rows(folder, rows, split=split)
-    config = load(path, [f"data.path={folder}", "backbone.width=32", "backbone.feed_forward_width=32",
-                         "backbone.num_heads=4", "backbone.decoder_layers=1", "training.max_updates=2",
-                         "training.validate_every=2", "training.log_every=1", "training.threads=1", "device=cpu"])
+    config = load(
+        path,
+        [
+            f"data.path={folder}",
+            "backbone.width=32",
+            "backbone.feed_forward_width=32",
+            "backbone.num_heads=4",
+            "backbone.decoder_layers=1",
+            "training.max_updates=2",
+            "training.validate_every=2",
+            "training.log_every=1",
+            "training.threads=1",
+            "device=cpu",
+        ],
+    )
     summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2 and summary["primary_metric"] == "exact_match"
     assert set(config.data.test_splits) <= set(summary["splits"])
@@ -296,17 +331,41 @@ def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_pat
     assert "By category" in (tmp_path / "run" / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("encoding", "pointer"), [
-    ("tokens", True), pytest.param("tokens", False, marks=pytest.mark.slow),
-    pytest.param("sentences", False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("encoding", "pointer"),
+    [
+        ("tokens", True),
+        pytest.param("tokens", False, marks=pytest.mark.slow),
+        pytest.param("sentences", False, marks=pytest.mark.slow),
+    ],
+)
 def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
-    config = Config.model_validate({
-        "task": "qa", "device": "cpu", "qa": {"encoding": encoding, "pointer": pointer},
-        "backbone": {"width": 32, "feed_forward_width": 32, "num_heads": 4, "encoder_layers": 1, "encoder_steps": 2,
-                     "decoder_layers": 1, "dropout": 0.0},
-        "strategy": {"label_smoothing": 0.0}, "data": {"path": str(tmp_path / "data"), "test_splits": ["train"]},
-        "training": {"max_updates": 120, "learning_rate": 5e-3, "warmup_updates": 10, "validate_every": 120,
-                     "precision": "float32", "threads": 1}})
+    config = Config.model_validate(
+        {
+            "task": "qa",
+            "device": "cpu",
+            "qa": {"encoding": encoding, "pointer": pointer},
+            "backbone": {
+                "width": 32,
+                "feed_forward_width": 32,
+                "num_heads": 4,
+                "encoder_layers": 1,
+                "encoder_steps": 2,
+                "decoder_layers": 1,
+                "dropout": 0.0,
+            },
+            "strategy": {"label_smoothing": 0.0},
+            "data": {"path": str(tmp_path / "data"), "test_splits": ["train"]},
+            "training": {
+                "max_updates": 120,
+                "learning_rate": 5e-3,
+                "warmup_updates": 10,
+                "validate_every": 120,
+                "precision": "float32",
+                "threads": 1,
+            },
+        }
+    )
     (tmp_path / "data").mkdir()
     rows = list(embedded("questions", "train", size=8))
     for split in ("train", "validation"):
@@ -336,12 +395,18 @@ def test_a_page_gets_question_context_answers_and_charts():
 
     config = Config(task="qa")
     task = open_task("qa", config)
-    examples = [Example(Passage.of("Where is Tom?", "Tom left. Tom is in the garden. Mary sat."),
-                        Gold(("garden", "the garden"), "where")),
-                Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary sat",), "who"))]
+    examples = [
+        Example(
+            Passage.of("Where is Tom?", "Tom left. Tom is in the garden. Mary sat."),
+            Gold(("garden", "the garden"), "where"),
+        ),
+        Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary sat",), "who")),
+    ]
     assert task.presentation.source_data(examples[0]) == {
-        "text": "Where is Tom ? ||| Tom left . Tom is in the garden . Mary sat .", "question": "Where is Tom ?",
-        "sentences": ["Tom left .", "Tom is in the garden .", "Mary sat ."]}
+        "text": "Where is Tom ? ||| Tom left . Tom is in the garden . Mary sat .",
+        "question": "Where is Tom ?",
+        "sentences": ["Tom left .", "Tom is in the garden .", "Mary sat ."],
+    }
     assert task.presentation.output_data(examples[0], examples[0].reference)["answers"] == ["garden", "the garden"]
     assert task.presentation.output_data(examples[0], "in the garden.")["answers"] == ["in the garden ."]
     assert task.presentation.facts(examples[1]) == {"kind": "who"}
@@ -349,8 +414,10 @@ def test_a_page_gets_question_context_answers_and_charts():
     assert {one["title"]: one["series"][0]["points"] for one in charts} == {
         "By kind of question": [["where", 100.0, None, None, 1], ["who", 0.0, None, None, 1]],
         "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]],
-        "By length of the answer": [["1", 100.0, None, None, 1], ["2", 0.0, None, None, 1]]}
-    named = [Example(one.source, Gold(one.reference.answers, name))
-             for one, name in zip(examples, ("10", "9"), strict=True)]
+        "By length of the answer": [["1", 100.0, None, None, 1], ["2", 0.0, None, None, 1]],
+    }
+    named = [
+        Example(one.source, Gold(one.reference.answers, name)) for one, name in zip(examples, ("10", "9"), strict=True)
+    ]
     assert [point[0] for point in task.presentation.charts(named, ["", ""])[0]["series"][0]["points"]] == ["9", "10"]
     assert task.presentation.length(examples[1]) == 9.0

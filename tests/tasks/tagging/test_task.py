@@ -27,7 +27,9 @@ def read(folder, name, text, **keys):
 
 def test_words_and_tags_come_from_files_of_every_kind(tmp_path):
     assert read(tmp_path, "a.conllu", CONLLU, tagging__tags_column="upos") == [
-        (("The", "dog"), ("DET", "NOUN"), "2"), (("Go",), ("VERB",), "6")]
+        (("The", "dog"), ("DET", "NOUN"), "2"),
+        (("Go",), ("VERB",), "6"),
+    ]
     first = [(("The", "dog"), ("DT", "NN"), "1")]
     assert read(tmp_path, "a.conll", "The DT\ndog NN\n\n\n") == first
     assert read(tmp_path, "b.conll", "The\tx\tDT\ndog\ty\tNN") == first
@@ -87,8 +89,10 @@ def test_the_best_output_takes_the_likeliest_tag_of_each_word():
         assert best[row].tolist() == [*expected, *[END] * (4 - words)]
 
 
-@pytest.mark.parametrize(("tags", "line", "got"), [
-    (["B-PER", "PER-B"], 2, "behind the kind"), (["B-PER", "NN"], 2, "marks no span"), (["U-PER", "S-PER"], 2, "mix")])
+@pytest.mark.parametrize(
+    ("tags", "line", "got"),
+    [(["B-PER", "PER-B"], 2, "behind the kind"), (["B-PER", "NN"], 2, "marks no span"), (["U-PER", "S-PER"], 2, "mix")],
+)
 def test_tags_of_spans_are_of_one_known_scheme_in_data_and_in_scores(tmp_path, tags, line, got):
     folder = write_rows(tmp_path, [{"words": ["a"], "tags": [tag]} for tag in tags])
     task = make_task("tagging", data={"path": folder}, tagging__spans=True)
@@ -102,8 +106,16 @@ def test_tags_of_spans_are_of_one_known_scheme_in_data_and_in_scores(tmp_path, t
     assert len(make_task("tagging", data={"path": folder}).read("train")) == 2
 
 
-@pytest.mark.parametrize(("tags", "said"), [("null", "null"), ('["DT", ""]', "''"), ("3", "the number 3"),
-                                            ('["DT", null]', "None"), ('{"a": 1}', "an object")])
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ("null", "null"),
+        ('["DT", ""]', "''"),
+        ("3", "the number 3"),
+        ('["DT", null]', "None"),
+        ('{"a": 1}', "an object"),
+    ],
+)
 def test_tags_that_are_none_are_named(tmp_path, tags, said):
     with pytest.raises(DataError, match="'tags' is ") as caught:
         read(tmp_path, "a.jsonl", f'{{"words": "The dog", "tags": {tags}}}\n')
