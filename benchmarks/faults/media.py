@@ -51,7 +51,7 @@ _ANSWERS = {
     "one number": "7",
     "texts of numbers": '{"text": [7]}',
     "nested": '[["a"]]',
-    "a mapping in a list": '[{"text": "a"}]',
+    "a mapping in a list": '[{"label": "a"}]',
     "NUL": '"\\u0000"',
 }
 _LABELS = {

@@ -100,6 +100,8 @@ def _good(annotation: Any, bounds: tuple[Any, ...], default: Any, random: Random
         count = len(inner) if Ellipsis not in inner else random.randint(1, 3)
         items = inner if Ellipsis not in inner else [inner[0]] * count
         return [_good(item, (), None, random) for item in items]
+    if any(getattr(rule, "pattern", None) for rule in bounds):  # FILE.py:NAME; there is no such file
+        return "own.py:name"
     if origin in (dict, list) or annotation is str:
         return default if default is not None else random.choice(("", "a"))
     if annotation is bool:

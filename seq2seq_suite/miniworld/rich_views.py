@@ -130,10 +130,11 @@ def _semantic_roles(split: str, world: World, sizes: dict[str, int]) -> Iterator
     for scene, tree, site in rich_scenes(split, world, sizes={split: LARGEST}):
         if found == size:
             return
-        if len(scene.events) > 1 or scene.events[0].action in STATES:
+        event, *more = scene.events
+        if more or event.action in STATES:
             continue
         found += 1
-        row = {"words": tree.words(), "tags": semantic_roles(scene.events[0])}
+        row = {"words": tree.words(), "tags": semantic_roles(event)}
         likelier = site and _likelier(scene, tree, site)
         yield row | ({"oracle": semantic_roles(likelier.events[0])} if likelier else {})
 

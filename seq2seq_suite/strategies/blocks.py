@@ -154,7 +154,7 @@ class Blocks(Assisted):
     )
 
     def __init__(self, options: BlocksOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
-        super().__init__(options, target, width, auxiliaries)
+        super().__init__(options, target, width, auxiliaries)  # pyright: ignore[reportArgumentType]: its options are ours
         self.write, self.verify = write_blocks, write_verified
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:

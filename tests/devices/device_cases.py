@@ -14,8 +14,9 @@ TRAINED = {
     **{
         kind: ("translation-nat", [f"strategy.kind={kind}", *(_DAG if kind == "dag" else ())])
         for kind in KINDS
-        if "text" in targets_of(kind) and kind != "autoregressive"
+        if "text" in targets_of(kind) and kind not in ("autoregressive", "blocks")
     },
+    "blocks": ("translation", ["strategy.kind=blocks"]),
     "parsing": ("parsing", []),
     "spans": ("parsing", ["parsing.span_loss=0.5"]),
     "parsing-nat": ("parsing-nat", []),

@@ -121,9 +121,9 @@ def test_more_than_everything_is_everything(clock):
 
 
 def test_what_takes_long_is_named_once(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_SOON", 0.01)
+    monkeypatch.setattr(progress, "_SOON", 0.2)
     with preparing("reading train"):
-        time.sleep(0.3)
+        time.sleep(0.6)
     with preparing("reading test"):
         pass
     time.sleep(0.05)
