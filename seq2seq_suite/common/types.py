@@ -20,7 +20,7 @@ BLANK = PAD  # of CTC: padding is never predicted, so its id is free
 UNLIKELY = -1e4  # logit of symbols that are avoided, unless an automaton allows nothing else
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 NEVER = float("-inf")  # log-probability of what is impossible
-# What a symbol, at last END, adds to the score of an output behind which it comes.
+# What a symbol, at last END, adds to the score of the output that it extends.
 SymbolGain = Callable[[tuple[int, ...], int], float]
 State = TypeVar("State", bound="PerRow")  # of a constraint
 

@@ -21,7 +21,7 @@ def ctc_beam(scores: Tensor, width: int, language: SymbolGain | None = None) -> 
     Args:
         scores: (S,V) log-probabilities.
         width: outputs kept after each position, and symbols tried there besides an output's last one.
-        language: what a symbol, at last END, adds to the score of an output behind which it comes; then symbols of
+        language: what a symbol, at last END, adds to the score of the output that it extends; then symbols of
             less than a thousandth are not tried.
 
     Source: Hannun et al. 2014, Algorithm 1.
