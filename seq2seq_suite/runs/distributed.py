@@ -193,12 +193,13 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     """Run a command as one of the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
 
     Only the first process prints. When one fails, torchrun ends the others, or their next collective operation fails.
+    Of the others only the first to fail reports; the first process always says why it ends.
 
     Args:
         command: returns the exit code and an error message; an exception counts as exit code 1.
 
     Returns:
-        What the command returned; only the first process to fail returns its error message.
+        What the command returned; of processes that fail for one reason, one returns its error message.
     """
     from torch.distributed.rendezvous import rendezvous  # a build of torch may lack it
 
@@ -224,7 +225,7 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         return code, complaint
     try:
         time.sleep(_NOTICE if rank else 0.0)  # an error of all processes is reported by the first
-        reported = store.add("failed", 1) > 1
+        reported = store.add("failed", 1) > 1 and rank > 0
     except (KeyboardInterrupt, distributed.DistError):  # torchrun ends this process, too, or has lost the first one
         reported = True
     return code, "" if reported else complaint or errors.getvalue().strip()
