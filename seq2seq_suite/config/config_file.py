@@ -135,8 +135,10 @@ def _checked(
     by_runs = _take_in(given, places, file=file)
     code = []
     for keys, section, at in named_code(given):
-        section[at] = absolute(section[at], Path(file).parent)
-        code.append((section[at], ".".join(keys), places.get(keys, places.get(keys[:-1], Place(file)))))
+        place = places.get(keys, places.get(keys[:-1], Place(file)))
+        here = place.text and Path(section[at].rpartition(":")[0]).is_file()
+        section[at] = absolute(section[at], Path() if here else Path(file).parent)
+        code.append((section[at], ".".join(keys), place))
     typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
     with trusting(typed_or_own if own else ()):
         for reference, key, place in code:

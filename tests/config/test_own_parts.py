@@ -248,6 +248,17 @@ def test_a_logit_processor_from_outside_is_a_file_and_a_key(folder, capsys, kern
         assert all(common not in one and len(one) >= 4 for one in found)
 
 
+def test_code_that_is_typed_is_looked_for_where_one_stands_then_beside_the_yaml(folder):
+    (folder / "other").mkdir()
+    yaml = (folder / "e.yaml").rename(folder / "other" / "e.yaml")
+    with trusting(True):
+        for place in (folder, folder / "other"):
+            found = load(yaml, FORBID, own=True).search.processors
+            assert {Path(one.partition(":")[0]).parent for one in found} == {place.resolve()}
+            if place == folder:
+                (folder / "processor.py").rename(folder / "other" / "processor.py")
+
+
 def test_a_processor_neither_brings_back_a_symbol_nor_takes_all():
     scores = torch.tensor([[NEVER, 1.0, 2.0]])
     with trusting(True):
