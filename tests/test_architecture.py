@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -35,6 +36,7 @@ MOST_CODE = {"house": 15_467, "pages": 1_193, "lab": 4_952}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
+@cache
 def rooms() -> dict[str, tuple[set[str], set[str]]]:
     """README's table: room -> what it may import, and what for annotations alone."""
     rows = re.findall(r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|([^|]*)\|", (PACKAGE / "README.md").read_text(), re.MULTILINE)
@@ -49,16 +51,18 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(tree: ast.AST) -> tuple[set[str], set[str]]:
+@cache
+def imports(text: str) -> tuple[set[str], set[str]]:
     """The rooms that a file imports when it runs, and those that it imports under TYPE_CHECKING."""
+    nodes = list(ast.walk(ast.parse(text)))
     lazy = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     found: tuple[set[str], set[str]] = set(), set()
-    for node in ast.walk(tree):
+    for node in nodes:
         own = found[id(node) in lazy]
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("seq2seq_suite."):
             own.add(node.module.split(".")[1])
@@ -71,7 +75,7 @@ def imports(tree: ast.AST) -> tuple[set[str], set[str]]:
 
 def test_an_import_for_types_alone_is_one_under_type_checking():
     text = "from seq2seq_suite.data import a\nif TYPE_CHECKING:\n    from seq2seq_suite import tasks\nelse:\n    pass\n"
-    assert imports(ast.parse(text)) == ({"data"}, {"tasks"})
+    assert imports(text) == ({"data"}, {"tasks"})
 
 
 def test_rooms_import_only_what_the_readme_says():
@@ -81,7 +85,7 @@ def test_rooms_import_only_what_the_readme_says():
         if path.parent == PACKAGE:
             continue
         allowed, for_types = rooms()[room]
-        at_run_time, in_annotations = imports(ast.parse(path.read_text()))
+        at_run_time, in_annotations = imports(path.read_text())
         for extra in (
             at_run_time - allowed - OPEN_TO_ALL - {room},
             in_annotations - allowed - for_types - OPEN_TO_ALL - {room},
@@ -94,7 +98,7 @@ def test_rooms_are_used_as_the_readme_says():
     """No row promises more than a room needs."""
     used: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        used.setdefault(part_of(path), set()).update(set.union(*imports(ast.parse(path.read_text()))))
+        used.setdefault(part_of(path), set()).update(set.union(*imports(path.read_text())))
     unused = {
         room: spare
         for room, cells in rooms().items()
@@ -144,26 +148,33 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
     assert not [path for path in (PACKAGE / "tasks").rglob("*.py") if "seq2seq_suite.miniworld" in path.read_text()]
 
 
-def lines_of_code(text: str) -> int:
-    """Statements, as the tokenizer ends them, without docstrings and imports: no formatter changes their number."""
-    statements = sum(token.type == tokenize.NEWLINE for token in tokenize.generate_tokens(io.StringIO(text).readline))
-    return statements - len(docstrings(text)) - sum(isinstance(node, IMPORTS) for node in ast.walk(ast.parse(text)))
+@cache
+def counted(text: str) -> tuple[int, int]:
+    """Statements, as the tokenizer ends them, without docstrings and imports; the same with imports and the lines of docstrings.
 
-
-def docstrings(text: str) -> list[ast.Expr]:
-    """Those of the module, its classes and functions."""
-    first = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED) and node.body]
-    return [
+    No formatter changes either.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    imports = sum(isinstance(node, IMPORTS) for node in nodes)
+    docstrings = [
         said
-        for said in first
-        if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+        for node in nodes
+        if isinstance(node, DOCUMENTED) and node.body and isinstance(said := node.body[0], ast.Expr)
+        if isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
     ]
+    statements = sum(token.type == tokenize.NEWLINE for token in tokenize.generate_tokens(io.StringIO(text).readline))
+    code = statements - len(docstrings) - imports
+    return code, code + imports + sum(said.end_lineno - said.lineno + 1 for said in docstrings)
+
+
+def lines_of_code(text: str) -> int:
+    """Statements without docstrings and imports."""
+    return counted(text)[0]
 
 
 def lines_to_read(text: str) -> int:
     """Statements, imports, and the lines of docstrings."""
-    imports = sum(isinstance(node, IMPORTS) for node in ast.walk(ast.parse(text)))
-    return lines_of_code(text) + imports + sum(said.end_lineno - said.lineno + 1 for said in docstrings(text))
+    return counted(text)[1]
 
 
 def test_lines_are_counted_as_said():

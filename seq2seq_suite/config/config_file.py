@@ -136,8 +136,10 @@ def _checked(
     code = []
     for keys, section, at in named_code(given):
         place = places.get(keys, places.get(keys[:-1], Place(file)))
-        here = place.text and Path(section[at].rpartition(":")[0]).is_file()
-        section[at] = absolute(section[at], Path() if here else Path(file).parent)
+        section[at] = absolute(
+            section[at],
+            Path() if place.text and Path(section[at].rpartition(":")[0]).is_file() else Path(file).parent,
+        )
         code.append((section[at], ".".join(keys), place))
     typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
     with trusting(typed_or_own if own else ()):
