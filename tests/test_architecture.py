@@ -150,7 +150,7 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
 
 @cache
 def counted(text: str) -> tuple[int, int]:
-    """Statements, as the tokenizer ends them, without docstrings and imports; the same with imports and the lines of docstrings.
+    """Statements, as the tokenizer ends them, without docstrings and imports; then with both.
 
     No formatter changes either.
     """

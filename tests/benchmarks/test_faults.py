@@ -183,6 +183,7 @@ def test_yaml_holds_what_was_put_in(tmp_path):
     assert config_file.parse(path) == {"a": {"b": (1, 2.5, "x: #y", None, True, {"c d": ()})}, "e": schema.INFINITE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [settings.try_bad, settings.try_good, rows.try_data])
 def test_a_case_depends_on_kind_seed_and_number_alone(tmp_path, kind):
     seen = []

@@ -103,6 +103,7 @@ def test_places_inside_texts_are_found():
     assert variants('y = "ä", c * d') == [("arithmetic", 'y = "ä", c / d')]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", files_of(ROOT, "seq2seq_suite", "seq2seq_suite/report/*"))
 def test_mutants_of_the_package_differ_from_it_in_one_place(file):
     source = (ROOT / file).read_text(encoding="utf-8")
@@ -196,6 +197,7 @@ def small_project(tmp_path, monkeypatch):
     return root, ["--root", str(root), "--package", "pkg", "--cache", str(tmp_path / "cache")]
 
 
+@pytest.mark.slow
 def test_a_campaign_names_survivors_and_goes_on_where_it_was(small_project, tmp_path, capsys, monkeypatch):
     root, given = small_project
     table = tmp_path / "table.md"

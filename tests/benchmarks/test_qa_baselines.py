@@ -53,6 +53,7 @@ def test_a_bag_of_words_learns_words_but_no_order():
     assert predict(asked("Who won?", "Ann beat Tom.")) == predict(asked("Who won?", "Tom beat Ann."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", [frequent_answer, nearest_sentence, bag_of_words])
 def test_the_embedded_stories_need_more_than_words(learn):
     def examples(split: str, size: int) -> list[Example]:

@@ -68,6 +68,7 @@ def test_a_variant_that_changes_nothing_or_cannot_be_is_no_choice(preset, name, 
     assert "AdamW alone" in choices and name not in choices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in worth.VARIANTS.items() for name in names])
 def test_every_variant_changes_a_preset_of_its_task(task, name):
     presets = [path for path in Path("tasks").glob(f"{task}*.yaml") if not path.stem.endswith(("-nat", "-gpt"))]

@@ -43,6 +43,7 @@ def test_runs_and_experiments_are_found_from_their_beginning():
     assert cli_completion.runs("nothing/x") == [] and "notes.txt" not in cli_completion.experiments("n")
 
 
+@pytest.mark.slow
 def test_bash_completes_what_was_typed(tmp_path):
     bash = shutil.which("bash")
     if bash is None:

@@ -114,7 +114,15 @@ def verbs(run: Path, good: Path) -> dict[str, tuple[object, ...]]:
     }
 
 
-@pytest.mark.parametrize(("way", "place"), [*((way, "beside") for way in WAYS), *(("task", place) for place in PLACES)])
+@pytest.mark.parametrize(
+    ("way", "place"),
+    [
+        ("component", "beside"),
+        ("task", "within"),
+        *(pytest.param(way, "beside", marks=pytest.mark.slow) for way in WAYS if way != "component"),
+        *(pytest.param("task", place, marks=pytest.mark.slow) for place in PLACES if place != "within"),
+    ],
+)
 def test_no_verb_runs_code_that_a_run_names(download, way, place, capsys):
     download.name(way, place)
     for verb, words in verbs(download.run, download.good).items():
@@ -139,6 +147,7 @@ def test_no_verb_runs_code_that_a_run_names(download, way, place, capsys):
         assert not download.marker.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ("task", "component"))
 @pytest.mark.parametrize("key", ("drafter", "rescorer", "init_from", "yaml"))
 def test_a_configuration_of_ones_own_does_not_trust_what_it_names(download, way, key, capsys, monkeypatch):

@@ -298,6 +298,7 @@ TEXTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     path=TEXTS,

@@ -157,6 +157,7 @@ def test_what_is_wrong_with_a_decoder_from_outside_is_said(override, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_decoder_inside_is_a_file_and_a_row():
     code = f"""
 import sys, types

@@ -69,7 +69,12 @@ def config(folder, *, joint=True, **training) -> Config:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"joint": False, "accumulate": 2}, {"precision": "bfloat16"}], ids=["joint", "separate", "bfloat16"]
+    "options",
+    [
+        pytest.param({}, id="joint"),
+        pytest.param({"joint": False, "accumulate": 2}, id="separate", marks=pytest.mark.slow),
+        pytest.param({"precision": "bfloat16"}, id="bfloat16", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_goes_on_as_if_never_stopped(folder, tmp_path, options):
     start(config(folder, **options), tmp_path / "whole")

@@ -80,6 +80,7 @@ def rows_of(directory: Path, split: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path):
     strategy = {"kind": "blocks", "block": 4, "blocks": (1, 2, 4)}
     start(config(folder, strategy), tmp_path / "whole")
@@ -191,6 +192,7 @@ def test_a_joint_run_has_a_task_of_blocks(folder, tmp_path):
     assert {"left/bleu", "blocks/bleu"} <= set(found["splits"]["test"])
 
 
+@pytest.mark.slow
 def test_speech_is_learned_in_blocks_with_ctc_beside_and_verified_is_greedy(tmp_path):
     train(tmp_path / "run", task="asr", strategy={"kind": "blocks", "ctc_weight": 0.3})
     assert any("loss_ctc" in row for row in metrics(tmp_path / "run"))

@@ -179,6 +179,7 @@ def test_each_task_leaves_a_run_of_its_own(finished, capsys):
     assert [row.run for row in compared.rows][:3] == ["joint/german", "joint/labels", "joint/questions"]
 
 
+@pytest.mark.slow
 def test_a_resumed_joint_run_goes_on_with_its_tasks_norms(folder, tmp_path):
     start(joint(folder, "mixture.balance=1"), tmp_path / "whole")
     start(joint(folder, "mixture.balance=1", "training.max_updates=3"), tmp_path / "parts")

@@ -55,6 +55,7 @@ def weights(directory) -> bytes:
 ALL = {"head": "label_wise", "pointer": True, "head_mixture": 0.5, "decision": "marginals", "prior_adjustment": 0.2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"order": "frequency"}, {"order": "given"}, {"order": "random"}, {"order": "free", **ALL}],

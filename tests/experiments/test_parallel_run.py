@@ -71,6 +71,7 @@ def config(folder, kind: str, *, max_updates: int = 4, precision: str = "float32
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -135,6 +135,7 @@ def test_a_run_killed_at_random_moments_ends_the_same(config, whole, tmp_path):
     assert_same(whole, directory)
 
 
+@pytest.mark.slow
 # Updates 5, 10, 15 and 20 write a checkpoint, the end of training replaces the last one.
 @pytest.mark.parametrize(
     ("function", "call"),

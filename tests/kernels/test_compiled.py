@@ -126,6 +126,7 @@ def test_code_is_compiled_once_for_all_processes():
     assert [file] == list(file.parent.glob("*.so")) and file.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
     (file,) = (native.cache_root() / native.COMPILED).glob("*.so")
     whole = file.read_bytes()
@@ -148,6 +149,7 @@ def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
     assert native._is_whole(file) and native.cache_root().stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_the_compiler_may_have_arguments(monkeypatch):
     monkeypatch.setenv("CXX", "env c++ -DNOTHING")
     assert native.library.__wrapped__().step

@@ -50,6 +50,7 @@ print(found[1] - found[0], found[3] - found[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch_private.has_onednn() or sys.platform != "linux", reason="oneDNN or /proc is missing")
 def test_new_shapes_of_a_product_take_no_more_memory_for_ever():
     environment = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}

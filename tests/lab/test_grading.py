@@ -64,6 +64,7 @@ def references(*names: str) -> dict[str, str]:
     return {name: ATTENTION.text(name) for name in names}
 
 
+@pytest.mark.slow
 def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processes(tmp_path, capsys):
     handed, made = tmp_path / "in", tmp_path / "made"
     handed.mkdir()
@@ -291,6 +292,7 @@ def graded(handed, tmp_path, *more):
         return {row["submission"]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_no_submission_hides_that_it_failed_or_keeps_others_from_their_points(tmp_path, capsys):
     handed, masks = tmp_path / "in", ATTENTION.text("masks")
     for name in ("b1", "deep", "declared", "latin", "notebook", "Wrong", "copy", "link", "pipe", "id", "answers", "z"):
@@ -334,6 +336,7 @@ def test_no_submission_hides_that_it_failed_or_keeps_others_from_their_points(tm
     assert "13 submissions, 4 graded, 9 need you" in out and not set("\x1b\u202e") & set(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(3)", "raise RecursionError('\\x1b')"])
 def test_a_submission_that_ends_the_grading_process_costs_its_own_grade(tmp_path, monkeypatch, end):
     (tmp_path / "site").mkdir()
@@ -362,6 +365,7 @@ def test_a_submission_without_an_answer_in_time_costs_its_own_grade(tmp_path, mo
     assert (found.points, found.problem) == (0, "no answer in 0.01 s")
 
 
+@pytest.mark.slow
 def test_called_again_a_class_is_graded_where_something_is_new(tmp_path, capsys):
     for name in ("b1", "b2"):
         folder(tmp_path / "in" / name, name, **references("masks"))

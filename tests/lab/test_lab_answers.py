@@ -55,6 +55,7 @@ def test_an_honest_run_is_accepted(honest):
     assert "fresh sentences" in honest["one"].says and "from the suite's own losses" in honest["one"].says
 
 
+@pytest.mark.slow
 def test_another_process_replays_as_this_one_does(finished):
     experiment = read_experiment(finished[0], own=False)
     plan, sentences = experiment.plans["one"], ["the dog sees the cat .", "a bird sings ."]
@@ -64,6 +65,7 @@ def test_another_process_replays_as_this_one_does(finished):
     assert found == expected and found["data"]["train"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sandbox.has_landlock(), reason="this kernel has no Landlock")
 def test_a_replay_neither_reads_nor_changes_what_is_not_its_own(handed_in, tmp_path):
     file = tmp_path / "grades.csv"
@@ -93,6 +95,7 @@ def replayed(folder, code):
     return verifying.in_child(experiment, experiment.plans["again"], ["a bird sings ."], [])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are looked for in /proc")
 @pytest.mark.parametrize("namespace", [True, False])
 def test_nothing_that_a_replay_starts_outlives_it(handed_in, namespace, monkeypatch):
@@ -123,6 +126,7 @@ os._exit(3)  # whoever waited for standard error to be closed would wait for the
     assert not [name for name in names if name.strip() == mark[:15]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 def test_a_replay_has_the_limits_of_laws_and_no_cache_of_the_teachers(handed_in):
     code = """import os, resource

@@ -53,6 +53,7 @@ def test_a_right_part_has_all_points_and_is_not_tried_again(folder, workers, cap
     assert not Folder.read(folder).known("attend")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_mistake_is_named_and_its_script_shows_the_same_number(folder, workers, capsys, language):
     fault = next(one for one in ATTENTION.faults("attend") if one.id == "att-scale-d")

@@ -242,6 +242,7 @@ def test_each_batch_of_the_training_draws_a_length_and_the_evaluation_none(make_
     assert {(strategy.eval()._layout(batch).size, strategy._layout(batch).phase) for _ in range(9)} == {(4, 0)}
 
 
+@pytest.mark.slow
 def test_eight_trees_are_learned_to_exact_match(make_model, make_parsing, overfit):
     task, examples = make_parsing("in_order")
     items = task.encode(examples)
