@@ -151,6 +151,21 @@ class States(PerRow):
 
 
 @dataclass(frozen=True)
+class Distributions:
+    """What a loss judges: a distribution over V symbols in each of some slots.
+
+    Args:
+        loss: its name in `Loss.sums`.
+        logits: gives (...,V) unnormalised log-probabilities.
+        counted: (...) bool, the slots that are judged.
+    """
+
+    loss: str
+    logits: Callable[[], Tensor]
+    counted: Tensor
+
+
+@dataclass(frozen=True)
 class Loss:
     """Named sums with the counts they are means over.
 
@@ -161,11 +176,13 @@ class Loss:
         sums: name -> scalar tensor, a sum over `counts[name]` items.
         counts: name -> number of items summed; a tensor's is read, which synchronises a GPU, only when logged.
         weights: name -> weight in the total; names absent here are reported, not trained on.
+        judged: the distributions that sums were computed from.
     """
 
     sums: dict[str, Tensor]
     counts: dict[str, int | Tensor]
     weights: dict[str, float]
+    judged: tuple[Distributions, ...] = ()
 
 
 @dataclass(frozen=True)

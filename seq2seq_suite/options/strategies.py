@@ -54,6 +54,9 @@ class StrategyOptions(Section):
     """The options of any strategy."""
 
     kind: str
+    consistency: NotNegativeFloat = 0.0  # weight of how much the predictions of two passes over a batch differ, which
+    # have other dropout and masks: half of R-Drop's alpha, CR-CTC's own for ctc; training takes twice as long. 0: one
+    # pass
     needs: ClassVar[tuple[Need, ...]] = IN_PARALLEL  # of other keys
     crowded: ClassVar[str] = ""  # what becomes of targets that need more positions than there are
     needs_room: ClassVar[bool] = False  # whether nothing is learned from such targets

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import BEGIN, Loss
+from seq2seq_suite.common.types import BEGIN, Distributions, Loss
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.search.beam import beam_search, greedy_or_sample
 from seq2seq_suite.strategies.base import Strategy
@@ -61,17 +62,17 @@ class Autoregressive(Strategy):
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""
         memory = self.encode_source(model, batch)
-        own = Loss(
-            {"cross_entropy": self._cross_entropy(model, batch, memory)}, self.own_counts(batch), {"cross_entropy": 1.0}
-        )
-        return self.auxiliaries.added(own, batch, memory.states)
+        return self.auxiliaries.added(self._cross_entropy(model, batch, memory), batch, memory.states)
 
-    def _cross_entropy(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
+    def _cross_entropy(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Loss:
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, memory, previous)
         hidden = self._hidden(model, batch, memory, previous)
-        return model.cross_entropy(hidden, memory, batch.target, batch.loss_positions, self.options.label_smoothing)
+        total = model.cross_entropy(hidden, memory, batch.target, batch.loss_positions, self.options.label_smoothing)
+        asked = batch.target_mask & ~batch.given
+        judged = Distributions("cross_entropy", partial(model.logits, hidden, memory), asked)
+        return Loss({"cross_entropy": total}, self.own_counts(batch), {"cross_entropy": 1.0}, (judged,))
 
     @torch.inference_mode()
     def generate(

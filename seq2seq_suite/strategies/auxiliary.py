@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 
-from seq2seq_suite.common.types import Loss
 from seq2seq_suite.model.modules import ModuleDict
 
 if TYPE_CHECKING:
-    from seq2seq_suite.common.types import Batch, Hypothesis, States
+    from seq2seq_suite.common.types import Batch, Hypothesis, Loss, States
 
 
 class Auxiliary(nn.Module, ABC):
@@ -68,7 +67,7 @@ class Auxiliaries(ModuleDict[Auxiliary]):
                     sums[name] = part.loss(states, batch)
                 if part.takes_share:
                     weights |= {own: weights[own] * (1.0 - part.weight) for own in loss.weights}
-        return Loss(sums, counts, weights)
+        return replace(loss, sums=sums, counts=counts, weights=weights)
 
     def annotated(self, found: Sequence[list[Hypothesis]], states: States) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, with predicted labels of its source positions if they are learned."""

@@ -6,13 +6,14 @@ Letters in shapes: B sentences, T target symbols, L slots of noised blocks, K bl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, Batch, Loss
+from seq2seq_suite.common.types import END, Batch, Distributions, Loss
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.search.blocks import MASK, slot_inputs, write_blocks
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
@@ -172,11 +173,15 @@ class Blocks(Assisted):
         noised, clean = self.states(model, batch, memory, layout, hidden)
         smoothing = self.options.label_smoothing
         each = hidden_cross_entropy(model, memory, layout, hidden, noised, self.options.weighting, smoothing)
-        sums = {"cross_entropy": each.sum()}
+        length, asked = batch.target.size(1), batch.target_mask & ~batch.given
+        sums, weights = {"cross_entropy": each.sum()}, {"cross_entropy": 1.0}
+        noised = noised[:, :length]  # those behind are of blocks that another pass may cut otherwise
+        judged = [Distributions("cross_entropy", partial(model.logits, noised, memory), asked & hidden[:, :length])]
         if self.options.joint:
             sums["left_to_right"] = model.cross_entropy(clean, memory, batch.target, batch.loss_positions, smoothing)
-        weights = {"cross_entropy": 1.0, "left_to_right": self.options.joint}
-        own = Loss(sums, self.own_counts(batch), {name: weights[name] for name in sums})
+            weights["left_to_right"] = self.options.joint
+            judged.append(Distributions("left_to_right", partial(model.logits, clean, memory), asked))
+        own = Loss(sums, self.own_counts(batch), weights, tuple(judged))
         return self.auxiliaries.added(own, batch, memory.states)
 
     def _layout(self, batch: Batch) -> Layout:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.shapes import GROUP, BoxShape
-from seq2seq_suite.common.types import BEGIN, NEVER, SPECIALS, Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.common.types import BEGIN, NEVER, SPECIALS, Batch, Constraint, Distributions, Hypothesis, Loss
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
@@ -54,16 +54,20 @@ class Boxes(Autoregressive):
         asked = (batch.target_mask & ~batch.given)[:, :length].unflatten(1, (-1, GROUP))
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.target.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
-        scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
-        missed = -(gaussian_targets(places, self.target) * scores).sum(-1)
+        bins, classes = logits[:, :, :-1, first_bin:first_label], logits[:, :, -1, first_label:]
+        missed = -(gaussian_targets(places, self.target) * bins.log_softmax(-1)).sum(-1)
         labels = (target[:, :, -1] - first_label).clamp(min=0)
-        wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+        wrong = -classes.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.target.labels, self.target.noise_weight * wrong, wrong)
         sums = {
             "coordinates": missed.masked_fill(~asked[:, :, :-1], 0.0).sum(),
             "classes": wrong.masked_fill(~asked[:, :, -1], 0.0).sum(),
         }
-        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        judged = (
+            Distributions("coordinates", lambda: bins, asked[:, :, :-1]),
+            Distributions("classes", lambda: classes, asked[:, :, -1]),
+        )
+        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0}, judged)
         return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.model.variants.power_norm import PowerNorm
 from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.consistency import consistent, term_of
 
 _Value = TypeVar("_Value")
 
@@ -57,21 +59,33 @@ class Learner(Trained):
         self.has_experts = any(isinstance(part, MixtureOfExperts) for part in model.modules())
 
     def forward(self, batch: Batch) -> Loss:
-        """Named sums and counts over a batch."""
+        """Named sums and counts over a batch; in training with `strategy.consistency` of two passes over it."""
+        loss = self._pass(batch)
+        if self._compares():
+            return consistent(self.strategy, loss, self._pass(batch))
+        return replace(loss, judged=())  # which would keep the encoder's output
+
+    def _compares(self) -> bool:
+        return self.strategy.options.consistency > 0.0 and torch.is_grad_enabled()
+
+    def _pass(self, batch: Batch) -> Loss:
         with load_balances() as balances:
             loss = self.strategy.loss(self.model, batch)
         if not balances:
             return loss
         counts = self.counts(batch)
-        return Loss(
-            {**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()},
-            counts,
-            {**loss.weights, "balance": self.balance_weight},
+        return replace(
+            loss,
+            sums={**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()},
+            counts=counts,
+            weights={**loss.weights, "balance": self.balance_weight},
         )
 
     def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts of the loss, known in advance."""
         counts = self.strategy.counts(batch)
+        if self._compares():
+            counts |= {term_of(name): count for name, count in self.strategy.own_counts(batch).items()}
         balances = self.has_experts and torch.is_grad_enabled()
         return {**counts, "balance": batch.target_mask.sum()} if balances else counts
 

@@ -171,14 +171,13 @@ class Sets(Assisted):
         if self.sets.order == "random" and self.training:
             batch = replace(batch, target=shuffle(batch.target))
         if self.sets.order == "free":
-            sums = {"set": self._set_loss(model, batch, memory)}
+            own = Loss({"set": self._set_loss(model, batch, memory)}, self.own_counts(batch), {"set": 1.0})
         else:
-            sums = {"cross_entropy": self._cross_entropy(model, batch, memory)}
-        weights = dict.fromkeys(sums, 1.0)
+            own = self._cross_entropy(model, batch, memory)
         if self.head is not None and found is not None and self.sets.head_weight:
-            sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
-            weights["label_head"] = self.sets.head_weight
-        return self.auxiliaries.added(Loss(sums, self.own_counts(batch), weights), batch, memory.states)
+            own.sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
+            own.weights["label_head"] = self.sets.head_weight
+        return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()
     def generate(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.common.shapes import GROUP, BoxShape
-from seq2seq_suite.common.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States, to_device
+from seq2seq_suite.common.types import SPECIALS, Batch, Constraint, Distributions, Hypothesis, Loss, States, to_device
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
@@ -108,7 +108,11 @@ class Slots(Strategy):
             "coordinates": missed_BNK[chosen].sum(),
             "classes": wrong_BNK[chosen].sum() + noise.masked_fill(chosen_slots, 0.0).sum(),
         }
-        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        judged = (
+            Distributions("coordinates", lambda: bins, chosen_slots.unsqueeze(2).expand(-1, -1, GROUP - 1)),
+            Distributions("classes", lambda: classes, torch.ones_like(chosen_slots)),
+        )
+        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0}, judged)
         return self.auxiliaries.added(own, batch, states)
 
     def _logits(self, model: Seq2Seq, states: States) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -14,6 +16,7 @@ from seq2seq_suite.common.types import (
     UNKNOWN,
     Batch,
     Constraint,
+    Distributions,
     Hypothesis,
     Loss,
     States,
@@ -77,7 +80,8 @@ class Ctc(Parallel):
         if any(self.options.agreement):
             weights = agreement_weights(self.options.agreement, "ctc_target", self.fraction_done)
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
-        return Loss(sums, self.own_counts(batch), weights)
+        judged = Distributions("ctc_target", partial(model.logits, hidden, memory), mask)
+        return Loss(sums, self.own_counts(batch), weights, (judged,))
 
     def alignment(
         self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor

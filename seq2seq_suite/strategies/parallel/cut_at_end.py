@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.common.types import END, Batch, Constraint, Distributions, Hypothesis, Loss, States
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.options.strategies import CutAtEndOptions
@@ -45,12 +47,14 @@ class CutAtEnd(Aligned):
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
-        own, after = _places(inside & ~revealed, mask & ~inside & ~revealed)
+        asked = inside & ~revealed
+        own, after = _places(asked, mask & ~inside & ~revealed)
         sums = {
             "cross_entropy": model.cross_entropy(hidden, memory, symbols, own, smoothing),
             "after_end": model.cross_entropy(hidden, memory, symbols, after),
         }
-        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT})
+        judged = Distributions("cross_entropy", partial(model.logits, hidden, memory), asked)
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT}, (judged,))
 
     def alignment(
         self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor

@@ -6,12 +6,23 @@ Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2seq_suite.common.shapes import TargetShape
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States, sync_interval
+from seq2seq_suite.common.types import (
+    END,
+    Batch,
+    Constraint,
+    Distributions,
+    Hypothesis,
+    Loss,
+    States,
+    sync_interval,
+)
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.options.strategies import DagOptions
@@ -105,7 +116,12 @@ class Dag(Parallel):
         if any(self.options.agreement):
             weights = agreement_weights(self.options.agreement, "paths", self.fraction_done)
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
-        return Loss(sums, self.own_counts(batch), weights)
+        linked = functional.pad(mask[:, 1:], (0, 1))  # all but the last vertex
+        judged = (
+            Distributions("paths", partial(model.logits, hidden, memory), mask),
+            Distributions("paths", lambda: links, linked),
+        )
+        return Loss(sums, self.own_counts(batch), weights, judged)
 
     def alignment(
         self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor

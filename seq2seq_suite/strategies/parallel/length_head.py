@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, Batch, Hypothesis, Loss, places
+from seq2seq_suite.common.types import END, Batch, Distributions, Hypothesis, Loss, places
 from seq2seq_suite.strategies.parallel.base import Aligned, symbols_before_end
 from seq2seq_suite.strategies.parallel.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.parallel.log_probs import likeliest
@@ -97,7 +98,9 @@ class LengthHead(Aligned):
             "cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
             "length": self.head.loss(memory.states, symbols_before_end(batch)),
         }
-        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
+        weights = {"cross_entropy": 1.0, "length": self.options.length_weight}
+        judged = Distributions("cross_entropy", partial(model.logits, hidden, memory), asked)
+        return Loss(sums, self.own_counts(batch), weights, (judged,))
 
     def alignment(
         self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor

@@ -63,6 +63,7 @@ class MultilabelOptions(TaskOptions):
             "free".__ne__,
             left_to_right,
         ),
+        among(("strategy.consistency",), "multilabel.order", "frequency", "given"),
         among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=left_to_right),
         Use(
             ("search.length_penalty", "search.rescorer"),
