@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.parts import TABLES, compiled
+from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
 from seq2seq_suite.strategies import KINDS, classes_of
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
 _OF_FREE_TEXT = ("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty")
+# What else than dropout training draws anew in each pass over a batch.
+_DRAWN = (
+    "backbone.attention_dropout",
+    "strategy.glancing",
+    "strategy.scheduled_sampling",
+    "strategy.block",
+    "parsing.unknown_rate",
+    "tagging.unknown_rate",
+    "multilabel.word_dropout",
+    "qa.segment_jitter",
+    "audio.frequency_bars",
+    "audio.time_bars",
+)
 _OF_TASKS = ("data", "miniworld", "strategy", "search")  # sections that each task of a joint run has for itself
 
 
@@ -55,6 +69,15 @@ def _reads_other(views: tuple[str, ...], config: Config) -> bool:
     return config.data.path == "miniworld" and view not in views
 
 
+def _draws_nothing(config: Config) -> bool:
+    """Whether two passes of the suite's own strategies over a batch differ in dropout alone."""
+    values = [_value(config, key) for key in _DRAWN]
+    hides = "iterations" in config.strategy_class.uses  # symbols, which it then predicts in several passes
+    return not (
+        hides or is_code(config.strategy.kind) or any(any(one) if isinstance(one, tuple) else one for one in values)
+    )
+
+
 _USES = (
     Use(
         ("search.constraint",),
@@ -71,7 +94,7 @@ _USES = (
         lambda config: config.options.constrained,
     ),
     Use(
-        (*_OF_FREE_TEXT, "search.sampling", "search.compile", "search.processors"),
+        (*_OF_FREE_TEXT, "search.sampling", "search.compile", "search.processors", "search.risk"),
         "search.ctc_weight",
         "below 1; at 1 the CTC head decodes alone",
         lambda weight: weight < 1.0,
@@ -97,7 +120,22 @@ _USES = (
     ),
     Use(("data.format",), "data.path", "other than miniworld", "miniworld".__ne__),
     # Keys that a search does not use.
-    Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
+    Use(
+        ("search.temperature", "search.top_k", "search.top_p"),
+        "search.sampling",
+        "true",
+        bool,
+        lambda config: not config.search.samples,
+    ),
+    Use(
+        ("search.risk",),
+        "search.beam_size",
+        "above 1",
+        lambda size: size > 1,
+        lambda config: "risk" in config.strategy_class.uses and "sampling" not in config.strategy_class.uses,
+    ),
+    Use(("search.drafter",), "search.risk", "0", lambda risk: risk == 0),
+    Use(("strategy.consistency",), "backbone.dropout", "above 0, so that two passes differ", bool, _draws_nothing),
     Use(("search.drafter",), "search.beam_size", "1", lambda size: size == 1),
     Use(("search.drafter",), "search.sampling", "false", lambda sampling: not sampling),
     Use(("search.drafter",), "search.ctc_weight", "0", lambda weight: weight == 0.0),

@@ -110,7 +110,7 @@ def is_distilled(path: str) -> bool:
 
 
 def _predictions(loaded: LoadedRun, examples: Sequence[Example]) -> list[Any | None]:
-    return loaded.predictor.predictions(examples, loaded.predictor.hypotheses(loaded.task.encode(examples)))
+    return loaded.predictor.predictions(examples, loaded.predictor.hypotheses(loaded.task.encode(examples), examples))
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -296,7 +296,7 @@ def evaluate_parts(parts: Sequence[Part], predictors: Mapping[str, Predictor], t
 
 
 def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    found = part.task.tune(part.held_out("validation"), lambda some: predictor.hypotheses(part.task.encode(some)))
+    found = part.task.tune(part.held_out("validation"), lambda some: predictor.hypotheses(part.task.encode(some), some))
     if found:
         part.task.save(part.run.vocabulary)
         part.run.log(found)

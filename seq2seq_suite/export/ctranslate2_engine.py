@@ -47,6 +47,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
         raise ConfigError(f"several runs with --engine {engine}", expected="one run", remedy="leave out --engine")
     for key, wrong in (
         ("sampling", search.sampling),
+        ("risk", search.risk > 1),
         ("drafter", search.drafter),
         ("rescorer", search.rescorer),
         ("min_length", search.min_length),

@@ -54,8 +54,8 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
     found = []
     # Paths are found by derivatives, which inference mode forbids.
     with in_mode(predictor.learner, training=False), torch.no_grad():
-        best = several = predictor.hypotheses(items)
-        if "num_hypotheses" in strategy.uses and options.ctc_weight < 1.0:
+        best = several = predictor.hypotheses(items, examples)
+        if "num_hypotheses" in strategy.uses and options.ctc_weight < 1.0 and options.risk < 2:
             several = replace(
                 predictor,
                 options=options.changed(

@@ -38,6 +38,8 @@ class Search(Section):
     temperature: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0  # logits are divided by it
     top_k: NotNegative = 0  # 0 keeps all
     top_p: Share = 1.0  # keep the most probable symbols up to this total probability (nucleus sampling)
+    risk: FewOrNone = 0  # candidates, of which the output is the one that all of them agree with most, by the task's
+    # metric (minimum Bayes risk): samples, or with beam_size above 1 the beam's best; 0 or 1: the best by probability
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
     min_length: NotNegative = 0  # fewest symbols of an output of free text, without END
@@ -90,9 +92,15 @@ class Search(Section):
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:
-        if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
-            raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
+        for key in () if self.samples else ("num_hypotheses", "risk"):
+            if (count := getattr(self, key)) > max(1, self.beam_size):
+                raise ValueError(f"search.{key} {count} exceeds search.beam_size {self.beam_size}")
         return self
+
+    @property
+    def samples(self) -> bool:
+        """Whether outputs, or the candidates of `risk`, are drawn."""
+        return self.sampling or (self.risk > 1 and self.beam_size == 1)
 
     def changed(self, **changes: Any) -> Search:
         """With other values of some fields."""

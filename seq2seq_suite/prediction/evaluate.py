@@ -31,7 +31,7 @@ def evaluate_splits(
     for split, examples in splits.items():
         with preparing(f"decoding {len(examples):,} examples of {split}"):
             encoded = task.encode(examples)
-            hypotheses = predictor.hypotheses(encoded)
+            hypotheses = predictor.hypotheses(encoded, examples)
         predictions = predictor.predictions(examples, hypotheses)
         scores[split] = record(run_directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)

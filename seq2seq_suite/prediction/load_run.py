@@ -50,10 +50,11 @@ class LoadedRun:
         An error in reading an example comes after the predictions of those before it.
         """
         options = self.predictor.options
-        options = options.changed(num_hypotheses=num_hypotheses, beam_size=max(num_hypotheses, options.beam_size))
+        beams = options.beam_size if options.samples else max(num_hypotheses, options.beam_size)
+        options = options.changed(num_hypotheses=num_hypotheses, beam_size=beams)
         predictor = replace(self.predictor, options=options)
         for chunk in _windows(examples, _WINDOW * options.batch_sentences):
-            found = predictor.hypotheses(self.task.encode_beginnings(chunk))
+            found = predictor.hypotheses(self.task.encode_beginnings(chunk), chunk)
             for example, hypotheses in zip(chunk, found, strict=True):
                 yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score) for hypothesis in hypotheses]
 
@@ -222,7 +223,7 @@ def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predi
     for key, named in _helpers(config):
         helper = open_run(Path(named), [*_ALONE, *_machine(config)]).predictor
         if key == "drafter" and isinstance(helper.learner.strategy, Autoregressive):
-            greedy = helper.options.changed(beam_size=1, sampling=False, compile=config.search.compile)
+            greedy = helper.options.changed(beam_size=1, sampling=False, risk=0, compile=config.search.compile)
             helper = replace(helper, options=greedy)
         predictor = replace(predictor, **{key: helper.learner if key == "rescorer" else helper})
     return predictor

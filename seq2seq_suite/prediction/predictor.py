@@ -17,6 +17,7 @@ from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.types import PAD, Batch, Constraint, Hypothesis
 from seq2seq_suite.data.batching import collate, in_sorted_batches, indices, lengths
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.prediction.risk import by_risk
 from seq2seq_suite.runs.distributed import ALONE, Ranks
 from seq2seq_suite.search.speculative import with_drafts
 from seq2seq_suite.strategies.learner import Learner
@@ -74,14 +75,25 @@ class Predictor:
         return self.task.constraint() if self.options.constraint or self.model.reads else None
 
     def hypotheses(
-        self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
+        self,
+        encoded: Sequence[Encoded],
+        examples: Sequence[Example] = (),
+        *,
+        between: Callable[[], None] = lambda: None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each example, in the given order; `between` is called before each batch."""
+        """The hypotheses of each example, in the given order; `between` is called before each batch.
+
+        With `search.risk` those of the least risk come first, for which the examples are needed as well; samples are
+        drawn from the task's seed then, and leave PyTorch's random generators as they are.
+        """
         self.check_least(encoded)
+        devices, risks = [self.device] if self.device.type == "cuda" else [], self.options.risk > 1
         constraint = self.constraint()
         found: dict[int, list[Hypothesis]] = {}
         place = {index: position for position, index in enumerate(indices(encoded))}
-        with in_mode(self.learner, training=False):
+        with in_mode(self.learner, training=False), torch.random.fork_rng(devices, enabled=risks):
+            if risks:
+                torch.manual_seed(self.task.seed)
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.options.batch_sentences)):
                 between()
                 if batch is None:
@@ -90,12 +102,17 @@ class Predictor:
                 for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
                     found[place[index]] = hypotheses
         found = self.ranks.union(found)
-        return [found[position] for position in range(len(encoded))]
+        ordered = [found[position] for position in range(len(encoded))]
+        if risks:
+            asked = self.options.num_hypotheses
+            pairs = zip(examples, ordered, strict=True)
+            ordered = [by_risk(self.task, example, candidates)[:asked] for example, candidates in pairs]
+        return ordered
 
     def _generate(self, batch: Batch, constraint: Constraint | None) -> list[list[Hypothesis]]:
-        asked = self.options.num_hypotheses
+        asked = max(self.options.num_hypotheses, self.options.risk)
         wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
-        options = self.options.changed(num_hypotheses=wide)
+        options = self.options.changed(num_hypotheses=wide, sampling=self.options.samples)
         if self.drafter is not None:
             batch = with_drafts(batch, self.drafter._generate(batch, self.drafter.constraint()))
         found = self.learner.generate(batch, options=options, limit=self.limits(batch), constraint=constraint)
@@ -114,7 +131,7 @@ class Predictor:
         self, examples: Sequence[Example], encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
     ) -> tuple[Score, list[Any | None]]:
         """The task's metrics over the examples, and the predictions."""
-        predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
+        predictions = self.predictions(examples, self.hypotheses(encoded, examples, between=between))
         return with_metrics(
             self.task,
             self.task.score_examples(predictions, examples),

@@ -40,6 +40,7 @@ class Autoregressive(Strategy):
         "beam_size",
         "num_hypotheses",
         "rescorer",
+        "risk",
         "length_penalty",
         "sampling",
         "temperature",

@@ -361,5 +361,5 @@ def _speed(directory: Path, split: str, settings: Mapping[str, Any]) -> tuple[fl
 def _decode(predictor: Predictor, examples: Sequence[Example]) -> float:
     """Seconds from text to predictions."""
     begun = time.perf_counter()
-    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples)))
+    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples), examples))
     return time.perf_counter() - begun

@@ -289,7 +289,10 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
     @abstractmethod
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any], /) -> Score:
-        """The task's metrics; with `several_references` further sequences of references may follow the first."""
+        """The task's metrics; with `several_references` further sequences of references may follow the first.
+
+        For `search.risk` predictions stand in the place of references.
+        """
 
     def score_examples(self, predictions: Sequence[Any | None], examples: Sequence[Example]) -> Score:
         """The metrics over examples, whose `also` may say more than one reference."""

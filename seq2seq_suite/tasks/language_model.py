@@ -53,6 +53,7 @@ class LanguageModelOptions(TaskOptions):
     uses: ClassVar[tuple[Use, ...]] = (
         *NO_TRANSCRIPT,
         unused(("search.rescorer", "search.drafter", "search.max_length_factor"), "a task with a source"),
+        unused(("search.risk",), "a task whose metric compares outputs"),
     )
 
     def check(self, config: Any) -> None:

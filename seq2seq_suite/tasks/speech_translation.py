@@ -110,9 +110,7 @@ class SpeechTranslationTask(SoundTask):
         super().check_installed()
         need_tokenizer(self.options.metric_tokenizer)
 
-    def score(self, predictions: Sequence[str | Translated | None], *references: Sequence[Translated]) -> Score:
+    def score(self, predictions: Sequence[str | Translated | None], *references: Sequence[str | Translated]) -> Score:
         """BLEU and chrF."""
-        given = [found.text if isinstance(found, Translated) else found for found in predictions]
-        return score_translations(
-            given, *([one.text for one in some] for some in references), tokenizer=self.options.metric_tokenizer
-        )
+        given, *right = ([self.to_text(one) for one in some] for some in (predictions, *references))
+        return score_translations(given, *right, tokenizer=self.options.metric_tokenizer)

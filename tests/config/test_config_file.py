@@ -326,6 +326,7 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     config = load(Path("p.yaml"), ["strategy.kind=ctc", "strategy.factor=3.0", "strategy.glancing=[0.5, 0.3]"])
     assert config.strategy.model_dump() == {
         "kind": "ctc",
+        "consistency": 0.0,
         "factor": 3.0,
         "glancing": (0.5, 0.3),
         "agreement": (0.0, 0.0),

@@ -195,9 +195,38 @@ def test_a_strategy_that_does_not_show_what_it_judges_is_refused_by_name(make_mo
             return replace(super().loss(model, batch), judged=())
 
     learner = Learner(make_model(), strategy_of(Hidden, consistency=0.5)).train()
-    with pytest.raises(ConfigError, match="strategy.consistency 0.5: strategy.kind length_head") as found:
+    with pytest.raises(ConfigError, match=r"strategy\.consistency 0\.5: strategy\.kind length_head") as found:
         learner(make_batch([5], [4]))
     assert found.value.remedy == "set strategy.consistency=0"
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "draws"),
+    [
+        ("translation", "", False),
+        ("translation", "backbone.dropout=0.1", True),
+        ("translation", "backbone.attention_dropout=0.1", True),
+        ("translation", "strategy.scheduled_sampling=0.1", True),
+        ("translation", "strategy.kind=ctc", False),
+        ("translation", "strategy.kind=ctc strategy.glancing=[0.5,0.3]", True),
+        ("translation", "strategy.kind=length_head", False),
+        ("translation", "strategy.kind=mask_predict", True),
+        ("translation", "strategy.kind=blocks", True),
+        ("parsing", "", True),
+        ("parsing", "parsing.unknown_rate=0", False),
+        ("asr", "strategy.kind=ctc", True),
+        ("asr", "strategy.kind=ctc audio.time_bars=0 audio.frequency_bars=0", False),
+    ],
+)
+def test_two_passes_that_cannot_differ_are_refused_by_name(tmp_path, task, settings, draws):
+    file = tmp_path / "p.yaml"
+    file.write_text(f"task: {task}\nbackbone:\n  dropout: 0.0\n")
+    given = [*settings.split(), "strategy.consistency=0.5"]
+    if draws:
+        assert load(file, given).strategy.consistency == 0.5
+    else:
+        with pytest.raises(ConfigError, match=r"strategy\.consistency 0\.5 has no effect with backbone\.dropout 0\.0"):
+            load(file, given)
 
 
 @pytest.mark.parametrize("order", ["random", "free"])

@@ -16,11 +16,12 @@ from seq2seq_suite.runs import distributed
 
 pytestmark = pytest.mark.slow
 PRESETS = Path(__file__).parents[2] / "tasks"
-# Preset and settings: a guide without symbols, layers used several times, paths in a graph.
+# Preset and settings: a guide without symbols, layers used several times, paths in a graph, two passes in one.
 SHAPES = {
     "tags": ("parsing-nat", ["parsing.unknown_rate=0"]),
     "steps": ("translation", ["backbone.encoder_steps=2"]),
     "graph": ("translation-nat", ["strategy.kind=dag", "strategy.glancing=[0,0]"]),
+    "twice": ("translation", ["strategy.consistency=0.5", "strategy.scheduled_sampling=1e-9"]),
 }
 
 

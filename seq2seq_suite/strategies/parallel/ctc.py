@@ -48,7 +48,7 @@ class Ctc(Parallel):
     options: CtcOptions
     positions_are = "frames"
     writes = ("text",)
-    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
+    uses = ("beam_size", "num_hypotheses", "rescorer", "risk", "length_penalty")
     never = (BEGIN, UNKNOWN, END)  # the blank is PAD
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:

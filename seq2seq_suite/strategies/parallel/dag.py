@@ -87,7 +87,7 @@ class Dag(Parallel):
     options: DagOptions
     positions_are = "vertices"
     writes = ("text",)
-    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
+    uses = ("beam_size", "num_hypotheses", "rescorer", "risk", "length_penalty")
 
     def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)

@@ -73,7 +73,7 @@ class LengthHead(Aligned):
     options: LengthHeadOptions
     predicts_length = True
     writes = ("text", "structures", "labels")
-    uses = ("beam_size", "num_hypotheses", "rescorer")
+    uses = ("beam_size", "num_hypotheses", "rescorer", "risk")
     never = (*Aligned.never, END)
 
     def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):

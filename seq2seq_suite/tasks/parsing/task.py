@@ -58,7 +58,7 @@ class ParsingOptions(TaskOptions):
     uses: ClassVar[tuple[Use, ...]] = (
         *NO_TRANSCRIPT,
         Use(
-            ("search.beam_size", "search.num_hypotheses", "search.rescorer"),
+            ("search.beam_size", "search.num_hypotheses", "search.rescorer", "search.risk"),
             "parsing.linearisation",
             "other than tetra_tags, whose length and best output are known",
             "tetra_tags".__ne__,

@@ -307,12 +307,13 @@ class QuestionAnsweringTask(Task[Any, Answers]):
             self.target.vocabulary = Vocabulary.build(words + symbols, min_count=self.options.min_count)
             self.source.use(self.target.vocabulary)
 
-    def score(self, predictions: Sequence[str | Gold | None], *references: Sequence[Gold]) -> Score:
+    def score(self, predictions: Sequence[str | Gold | None], *references: Sequence[str | Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
+        several = [[Gold((one,)) if isinstance(one, str) else one for one in golds] for golds in references]
         golds = [
             Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
-            for golds in zip(*references, strict=True)
+            for golds in zip(*several, strict=True)
         ]
         return answer_scores(answers, golds)
 
