@@ -182,6 +182,9 @@ def joint_path_losses(*parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> list[Ten
 
 def path_losses(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
     """(B,) of which `path_loss` is the sum."""
+    place = torch.arange(scores.size(1), device=scores.device)
+    if not target.size(1):  # PyTorch's loss wants a symbol: every path has blanks alone
+        return -scores[:, :, 0].masked_fill(place >= positions.unsqueeze(1), 0.0).sum(1)
     number = torch.arange(target.size(1), device=target.device)
     same = target.unsqueeze(2) == target.unsqueeze(1)
     first = torch.where(same, number, target.size(1)).amin(2) + 1  # equal symbols in one column: repetitions are seen
@@ -189,7 +192,6 @@ def path_losses(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tens
         leaf = scores.detach().transpose(0, 1).requires_grad_()
         total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="none", zero_infinity=True)
         (slope,) = torch.autograd.grad(total.sum(), leaf)
-    place = torch.arange(scores.size(1), device=scores.device)
     asked = (place < positions.unsqueeze(1)) & (positions_needed(target) <= positions).unsqueeze(1)
     given = (leaf.detach().exp() - slope).transpose(0, 1).masked_fill(~asked.unsqueeze(2), 0.0)
     return total.detach() - (given * (scores - scores.detach())).sum((1, 2))

@@ -42,3 +42,15 @@ def test_losses_of_paths_are_the_same_in_one_call():
     learned = [scores, values, *head.parameters()]
     found, wanted = (torch.autograd.grad(sum(losses), learned) for losses in (together, apart))
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_a_batch_of_empty_targets_has_the_loss_of_blanks_alone():
+    torch.manual_seed(1)
+    logits = torch.randn(2, 5, 3, requires_grad=True)
+    positions, none = torch.tensor([5, 3]), torch.zeros(2, dtype=torch.int64)
+    both = [
+        path_loss(logits.log_softmax(-1)[:, :, : 1 + width], positions, torch.zeros(2, width, dtype=torch.int64), none)
+        for width in (0, 2)
+    ]
+    torch.testing.assert_close(*both)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits, retain_graph=True)[0] for loss in both))
