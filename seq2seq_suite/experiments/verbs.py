@@ -27,7 +27,6 @@ from seq2seq_suite.inspection.report import inspect_split
 from seq2seq_suite.kernels import memory
 from seq2seq_suite.prediction.build import use_threads
 from seq2seq_suite.prediction.evaluate import evaluate_splits
-from seq2seq_suite.prediction.likelihood import likelihood
 from seq2seq_suite.prediction.load_run import LoadedRun, config_of, look_at_helpers, open_together, with_helpers
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.runs import distributed
@@ -192,8 +191,6 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     own = data is None and not others and run_directory.summary.exists()
     kept = read_summary(directory).model_dump(exclude_unset=True) if own else {}
     summary = evaluate_splits(run_directory, loaded.predictor, {name: examples})
-    if found := likelihood(loaded.predictor, loaded.task.encode(examples)):
-        summary["likelihood"] = {name: found}
     if not others:
         inspect_split(run_directory, loaded, name, examples)
     if kept:

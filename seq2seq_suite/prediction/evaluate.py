@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.examples import Encoded, Example, Score
 from seq2seq_suite.common.types import Hypothesis
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
+from seq2seq_suite.prediction.likelihood import likelihood
 from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.prediction.speed import speed
 from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.tasks.scoring import with_metrics
 from seq2seq_suite.terminal.progress import preparing
@@ -24,19 +27,32 @@ _FEW, _MEDIA = 40, 16
 def evaluate_splits(
     run_directory: RunDirectory, predictor: Predictor, splits: Mapping[str, Sequence[Example]]
 ) -> dict[str, Any]:
-    """Decode and score splits; predictions and details go to `predictions/<split>.*`."""
+    """Decode and score splits; predictions and details go to `predictions/<split>.*`.
+
+    Beside the scores the summary has by split what decoding took, as `speed` says, and how likely the targets are.
+    """
     task = predictor.task
     scores: dict[str, Score] = {}
     failed: dict[str, dict[str, float]] = {}
+    beside: dict[str, dict[str, Any]] = {"decoding": {}, "likelihood": {}}
     for split, examples in splits.items():
         with preparing(f"decoding {len(examples):,} examples of {split}"):
             encoded = task.encode(examples)
+            begun = time.perf_counter()
             hypotheses = predictor.hypotheses(encoded, examples)
+            seconds = time.perf_counter() - begun
+        beside["decoding"][split] = speed(predictor, hypotheses, seconds)
+        beside["likelihood"][split] = likelihood(predictor, encoded)
         predictions = predictor.predictions(examples, hypotheses)
         scores[split] = record(run_directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)
     search = predictor.options.model_dump() if splits else {}
-    return outcome(task, scores, failed) | {"search": dict.fromkeys(splits, search)}
+    known = {name: {split: one for split, one in found.items() if one} for name, found in beside.items()}
+    return {
+        **outcome(task, scores, failed),
+        "search": dict.fromkeys(splits, search),
+        **{name: found for name, found in known.items() if found},
+    }
 
 
 def record(

@@ -20,7 +20,7 @@ from seq2seq_suite.terminal.tables import NONE, chance, figure, print_table, pri
 Rows = Sequence[Mapping[str, Any]]
 
 QUALITY = ("run", "task", "seed", "split", "metric", "figure", "95 % interval", "baseline", "ceiling", "reached, %")
-COST = ("run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64")
+COST = ("run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64", "passes/symbol")
 MODELS = ("run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated")
 PAIRS = ("second against first", "difference", "95 % interval", "p (Holm)", "verdict")
 _TESTS = {
@@ -33,7 +33,8 @@ _NOTES = (
     "ceiling: that of the best possible outputs; reached: the share of the way from one to the "
     "other. Failures in percent of outputs. Core: encoder and decoder stack; own: front-end, embeddings, output and "
     "heads. Repeated: a block of symbols three times in a row or more often, and more often than in the reference. "
-    "Decoding is measured one run after the other on this machine, from text to prediction.",
+    "Decoding is measured one run after the other on this machine, from text to prediction. Passes: through the "
+    "decoder, for each symbol, END included, as `run` or `evaluate` counted them.",
 )
 
 
@@ -119,6 +120,7 @@ def _cost(rows: Rows) -> list[tuple[str, ...]]:
             f"{row['tokens_per_second']:,.0f}",
             _measured(row["latency_ms"]),
             _measured(row["sentences_per_second"]),
+            figure(row.get("passes_per_symbol")),
         )
         for row in rows
         if row["updates"]

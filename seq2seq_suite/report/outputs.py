@@ -16,7 +16,7 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import read_json, read_rows, read_text, to_json
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.metrics.names import metric_name
-from seq2seq_suite.terminal.tables import is_number
+from seq2seq_suite.terminal.tables import is_number, mapping
 
 MOST_EXAMPLES = 200  # of a split, in the page
 _MOST_KINDS = 12
@@ -343,11 +343,6 @@ def _percent(part: float, whole: float) -> float | None:
 
 def _strings(value: Any) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def read_object(path: Path) -> dict[str, Any]:

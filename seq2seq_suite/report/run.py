@@ -19,7 +19,6 @@ from seq2seq_suite.report.outputs import (
     by_kind,
     by_length,
     examples,
-    mapping,
     read_config,
     read_lines,
     read_object,
@@ -28,7 +27,7 @@ from seq2seq_suite.report.outputs import (
 )
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import lede, on_end, on_training
-from seq2seq_suite.terminal.tables import NONE, figure, is_number, span
+from seq2seq_suite.terminal.tables import NONE, beside, figure, is_number, mapping, span
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
 _FAILURES = {
@@ -352,7 +351,10 @@ def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
 
 
 def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """All figures: a metric's name with its figure on each split, and its 95 % interval where there is one."""
+    """All figures: a metric's name with its figure on each split, and its 95 % interval where there is one.
+
+    Below the metrics what stands `beside` them.
+    """
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
     return [
         (
@@ -366,7 +368,7 @@ def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[t
             ],
         )
         for name in names
-    ]
+    ] + [(name, [(value or NONE, note) for value, note in cells]) for name, cells in beside(summary, list(splits))]
 
 
 def _bounds(summary: dict[str, Any], split: str, name: str) -> list[float] | None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.common.groups import grouped
-from seq2seq_suite.report.outputs import mapping, read_config, read_object
+from seq2seq_suite.report.outputs import read_config, read_object
+from seq2seq_suite.terminal.tables import mapping
 
 Row = Mapping[str, Any]
 

@@ -66,7 +66,7 @@ def drafted_greedy(
 
 def _verified(stepper: Stepper, rows: Rows, previous: Tensor, draft: list[int], limit: int) -> Hypothesis:
     """The output of a sentence whose row and symbol before the first are given."""
-    symbols, total, place = [], 0.0, 0
+    symbols, total, place, passes = [], 0.0, 0, []
     while END not in symbols[-1:]:
         left = limit - len(symbols)
         states = _states_along(stepper, rows, previous.new_tensor(draft[place : place + left - 1]))
@@ -78,12 +78,14 @@ def _verified(stepper: Stepper, rows: Rows, previous: Tensor, draft: list[int], 
             accepted += 1
         symbols += best[: accepted + 1]  # one more: the model's own after them
         total += sum(gains[: accepted + 1])
+        passes += [passes[-1] + 1 if passes else 1] * (accepted + 1)
         previous = previous.new_tensor(best[accepted : accepted + 1])
         if symbols[-1] != END:
             length = cache.length - len(states) + accepted + 1
             rows = stepper.advance(replace(states[accepted], cache=cache.first(length)), previous)
             place = _realigned(draft, place + accepted, symbols)
-    return Hypothesis(tuple(symbols[:-1]), stepper.options.normalise(total, len(symbols)), len(symbols) < limit)
+    score = stepper.options.normalise(total, len(symbols))
+    return Hypothesis(tuple(symbols[:-1]), score, len(symbols) < limit, {"passes": tuple(passes)})
 
 
 def _states_along(stepper: Stepper, rows: Rows, draft: Tensor) -> list[Rows]:

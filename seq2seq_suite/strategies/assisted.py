@@ -46,7 +46,8 @@ class Assisted(Autoregressive):
             return self.auxiliaries.annotated(found, memory.states)
         scores = self.auxiliaries["ctc"].head(memory.states)
         if options.ctc_weight == 1.0 and options.beam_size == 1 and constraint is None:  # CTC's best path alone
-            return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
+            none = {"passes": ()}  # through the decoder
+            return [[Hypothesis(tuple(symbols), score, details=none)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         found = search(
             model, batch, memory, options=options, limit=limit, constraint=constraint, prefixes=Prefixes.empty(scores)

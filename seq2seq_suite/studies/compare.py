@@ -48,6 +48,7 @@ class Row:
         updates, tokens, minutes, tokens_per_second: of training; no updates for another system's outputs.
         latency_ms: median time for one example at batch 1; NaN where it was not measured.
         sentences_per_second: examples decoded at batch 64.
+        passes_per_symbol, milliseconds: through the decoder, and for a sentence, as `evaluate` or `run` measured them.
         seed, commit: of the run.
         higher_is_better: of the figure.
         directory: of the run.
@@ -73,6 +74,8 @@ class Row:
     tokens_per_second: float = _NAN
     latency_ms: float = _NAN
     sentences_per_second: float = _NAN
+    passes_per_symbol: float = _NAN
+    milliseconds: float = _NAN
     seed: int = 0
     commit: str = ""
     higher_is_better: bool = True
@@ -257,6 +260,7 @@ def _row(
         found = interval(outputs.counts, FORMULAS[summary.formula])
         figure, low, high = found.figure, found.low, found.high
     origin, core = read_provenance(directory), summary.core_parameters
+    decoding = summary.decoding.get(split, {})
     return Row(
         run=name,
         task=summary.task,
@@ -277,6 +281,8 @@ def _row(
         tokens_per_second=summary.tokens_per_second,
         latency_ms=speed[0],
         sentences_per_second=speed[1],
+        passes_per_symbol=float(decoding.get("passes_per_symbol", _NAN)),
+        milliseconds=float(decoding.get("milliseconds_per_sentence", _NAN)),
         seed=origin.seed,
         commit=origin.commit,
         higher_is_better=summary.higher_is_better,

@@ -32,7 +32,6 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         ends = bounds.get(split, {}).get(name)
         return figure(splits[split].get(name)) + (f" ({span(*ends)})" if ends else "")
 
-    likelihood = summary.get("likelihood") or {}
     limits = {
         f"without learning: {summary.get('primary_metric', '')}": summary.get("baseline") or {},
         "best possible": summary.get("ceiling") or {},
@@ -42,7 +41,10 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         [
             *((name, *(cell(name, split) for split in splits)) for name in metrics),
             *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found),
-            *([("nats per symbol", *(_nats(likelihood.get(split)) for split in splits))] if likelihood else []),
+            *(
+                (name, *(f"{value} ({note})" if note else value for value, note in cells))
+                for name, cells in beside(summary, list(splits))
+            ),
         ],
     )
     if summary.get("signature"):
@@ -55,17 +57,40 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         print(", ".join(known))
 
 
-def _nats(found: Mapping[str, Any] | None) -> str:
-    """A likelihood as `summary.json` has it.
+def beside(summary: Mapping[str, Any], splits: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What stands below the metrics: how likely the targets are, and what decoding took.
 
-    >>> _nats({"nats_per_symbol": 0.2371}), _nats({"nats_per_symbol": 0.842, "interval": [0.835, 0.849]}), _nats(None)
-    ('0.237', 'at most 0.842 (0.835 to 0.849)', '')
+    Args:
+        summary: as `summary.json` has it, or any other data, of which nothing is shown.
+        splits: the columns.
+
+    Returns:
+        name and, for each split, a value and a note, which may be empty.
+
+    >>> beside({"likelihood": {"test": {"nats_per_symbol": 0.842, "interval": [0.835, 0.849]}}}, ["test", "other"])
+    [('nats per symbol', [('at most 0.842', '0.835 to 0.849'), ('', '')])]
+    >>> beside({"decoding": {"test": {"milliseconds_per_sentence": 1.5, "sentences_at_a_time": 128}}}, ["test"])
+    [('ms a sentence', [('1.500', 'batch 128')])]
     """
-    if not found:
-        return ""
-    value = f"{found['nats_per_symbol']:.3f}"
-    ends = " to ".join(f"{end:.3f}" for end in found.get("interval", ()))
-    return f"at most {value} ({ends})" if ends else value
+    found = []
+    for name, section, key in (
+        ("nats per symbol", "likelihood", "nats_per_symbol"),
+        ("passes per symbol", "decoding", "passes_per_symbol"),
+        ("ms a sentence", "decoding", "milliseconds_per_sentence"),
+    ):
+        of_splits = mapping(summary.get(section))
+        cells = [_beside(mapping(of_splits.get(split)), key) for split in splits]
+        found += [(name, cells)] if any(value for value, _ in cells) else []
+    return found
+
+
+def _beside(found: Mapping[str, Any], key: str) -> tuple[str, str]:
+    if not is_number(value := found.get(key)):
+        return "", ""
+    ends, batch = found.get("interval"), found.get("sentences_at_a_time")
+    if isinstance(ends, list) and all(map(is_number, ends)):
+        return f"at most {value:.3f}", " to ".join(f"{end:.3f}" for end in ends)
+    return f"{value:.3f}", f"batch {batch}" if key.startswith("milliseconds") else ""
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -141,6 +166,11 @@ def span(low: float, high: float, *, sign: str = "") -> str:
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value can be drawn and counted with: a file may hold any text, and whole numbers of any length."""
     return isinstance(value, (int, float)) and abs(value) < 2**63
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -115,12 +115,14 @@ def both(folder, tmp_path_factory) -> tuple[Path, Path]:
 
 def test_what_begins_from_a_run_from_left_to_right_writes_and_judges_as_it_does(both):
     left, blocks = both
+    begun = [json.loads((one / "summary.json").read_text()) for one in both]
     assert rows_of(blocks, "test") == rows_of(left, "test")
     found = [verbs.evaluate(one, split="test", data=None, overrides=[]) for one in both]
     exact, same = (one["likelihood"]["test"] for one in found)
     assert exact["nats_per_symbol"] == pytest.approx(same["nats_per_symbol"], rel=1e-5) and set(exact) == set(same)
-    kept = json.loads((left / "summary.json").read_text())
-    assert kept["likelihood"] == {"test": exact}
+    assert begun[0]["likelihood"] == {"test": exact}
+    took = [one["decoding"]["test"]["passes_per_symbol"] for one in begun]
+    assert took[0] == 1.0 > took[1]
     bound = verbs.evaluate(blocks, split="test", data=None, overrides=["search.order=left", "search.block=3"])
     (name,) = bound["splits"]
     low, high = bound["likelihood"][name]["interval"]

@@ -10,7 +10,10 @@ from report_tools import comparison_pair, comparison_row, read
 from seq2seq_suite.report.comparison import print_comparison, write_comparison
 
 NAN = float("nan")
-ROWS = [comparison_row(), comparison_row(run="two", low=NAN, high=NAN, latency_ms=NAN, sentences_per_second=NAN)]
+UNMEASURED = dict.fromkeys(
+    ("low", "high", "latency_ms", "sentences_per_second", "passes_per_symbol", "milliseconds"), NAN
+)
+ROWS = [comparison_row(), comparison_row(run="two", **UNMEASURED)]
 PAIRS = [
     comparison_pair(),
     comparison_pair(
@@ -29,9 +32,9 @@ QUALITY = [
     ["two", "parsing", "1", "test", "f1", "90.13", "–", "–", "–", "–"],
 ]
 COST = [
-    ["run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64"],
-    ["one", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5"],
-    ["two", "3,000", "4,000,000", "5.5", "6,789", "–", "–"],
+    ["run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64", "passes/symbol"],
+    ["one", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5", "0.62"],
+    ["two", "3,000", "4,000,000", "5.5", "6,789", "–", "–", "–"],
 ]
 MODELS = [
     ["run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated"],

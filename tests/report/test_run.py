@@ -40,6 +40,8 @@ def run(tmp_path):
                 "peak_memory_mb": 612.0,
                 "phase_seconds": {"data": 2.0, "train": 50.0, "validation": 10.0, "test": 1.5},
                 "failures": {"test": {"invalid": 1.5, "empty": 0.0, "repeated": 0.0, "truncated": 0.0}},
+                "decoding": {"test": {"passes_per_symbol": 0.5, "milliseconds_per_sentence": "no figure"}},
+                "likelihood": {"test": {"nats_per_symbol": 0.842, "interval": [0.835, 0.849]}},
                 "splits": {"test": {"f1": 87.654, "invalid_rate": None}, "validation": {"f1": 88.5}},
             }
         )
@@ -192,6 +194,8 @@ def test_figures_have_their_intervals_and_crossings_the_convention(run):
         return write_report(run).read_text().partition("<h2>Figures</h2>")[2].partition("<h2>Origin</h2>")[0]
 
     assert "<b>87.65</b> <small>(85.00 to 90.50)</small>" in table() and "EVALB" not in table()
+    assert "<td>nats per symbol</td><td><b>at most 0.842</b> <small>(0.835 to 0.849)</small></td>" in table()
+    assert "<td>passes per symbol</td><td><b>0.500</b></td>" in table() and "ms a sentence" not in table()
     summary = json.loads((run / "summary.json").read_text())
     summary["splits"]["test"]["average_crossing"] = 0.0
     (run / "summary.json").write_text(json.dumps(summary))

@@ -60,7 +60,7 @@ def same(model, strategy, batch, limits, size, *, constraint=None, **options):
         assert [row[0].symbols for row in found] == [row[0].symbols for row in expected], name
         for (ours,), (theirs,) in zip(found, expected, strict=True):
             assert ours.complete == theirs.complete and ours.score == pytest.approx(theirs.score, rel=1e-3, abs=1e-4)
-            assert ours.details == theirs.details
+            assert {**ours.details, "passes": ()} == {**theirs.details, "passes": ()}
         passes[name] = len(calls)
     lengths = [min(len(row) + 1, limit) for row, limit in zip(right, limits, strict=True)]
     assert passes["right"] == passes["long"] == len(right) <= passes["spoiled"] <= passes["none"] == sum(lengths)

@@ -63,6 +63,8 @@ def comparison_row(**changes: Any) -> dict[str, Any]:
         "tokens_per_second": 6789.4,
         "latency_ms": 7.25,
         "sentences_per_second": 1234.5,
+        "passes_per_symbol": 0.619,
+        "milliseconds": 2.75,
         "seed": 1,
         "higher_is_better": True,
         "directory": "nowhere",

@@ -12,6 +12,9 @@ def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
     tables.print_summary(
         {
             "splits": {"test": {"f1": 91.257, "exact": 40.0}, "validation": {"f1": float("nan")}},
+            "decoding": {
+                "test": {"passes_per_symbol": 0.61, "milliseconds_per_sentence": 12.5, "sentences_at_a_time": 64}
+            },
             "signature": "evalb",
             "parameters": 1234567,
             "seconds": 61.2,
@@ -19,9 +22,11 @@ def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
         }
     )
     assert capsys.readouterr().out.splitlines() == [
-        "metric   test  validation",
-        "f1      91.26           –",
-        "exact   40.00           –",
+        "metric                          test  validation",
+        "f1                             91.26           –",
+        "exact                          40.00           –",
+        "passes per symbol              0.610",
+        "ms a sentence      12.500 (batch 64)",
         "evalb",
         "1,234,567 parameters, 61 seconds, 12,340 tokens/s",
     ]
