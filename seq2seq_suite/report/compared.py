@@ -10,6 +10,7 @@ from typing import Any
 
 from seq2seq_suite.common.errors import truncate
 from seq2seq_suite.common.files import to_json
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import scale_of, t_interval
 from seq2seq_suite.report.curves import curve
@@ -92,41 +93,73 @@ def curves(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def times(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Quality against the time for one input, of the runs that were timed."""
+def times(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Quality against passes through the decoder and against the time for one input, a series for each run.
+
+    Times are those that `compare` measured, or without any those of `evaluate`. Passes are drawn where two rows differ.
+    """
     found = []
     for task, some in by_task(rows).items():
         timed = [row for row in some if row["latency_ms"] == row["latency_ms"]]
-        series = [
-            {
-                "name": row["run"],
-                "points": [[row["latency_ms"], row["figure"], _known(row["low"]), _known(row["high"])]],
-            }
-            for row in timed
-        ]
-        rates = [[row["run"], row["sentences_per_second"]] for row in timed]
+        passed = [row for row in some if _known(row.get("passes_per_symbol")) is not None]
+        differ = len({row["passes_per_symbol"] for row in passed}) > 1
+        recorded = [row for row in passed if differ and not timed]
         found.append(
             {
                 "task": task,
                 "untimed": len(some) - len(timed),
-                "quality": {
-                    "kind": "scatter",
-                    "x": "milliseconds for one input ↓",
-                    "logX": True,
-                    "y": metric_name(some[0]["metric"]),
-                    "series": series,
-                    "title": "",
-                },
+                "passes": _plane(passed, given, "passes_per_symbol", "passes for each symbol ↓") if differ else None,
+                "quality": _plane(timed, given, "latency_ms", "milliseconds for one input ↓")
+                or _plane(recorded, given, "milliseconds", "milliseconds a sentence, as recorded ↓"),
                 "rate": {
                     "kind": "bars",
                     "title": "Outputs a second, in batches of 64",
                     "x": "run",
                     "y": "",
-                    "series": [{"name": "", "role": "s5", "points": rates}],
+                    "series": [
+                        {
+                            "name": "",
+                            "role": "s5",
+                            "points": [[row["run"], row["sentences_per_second"]] for row in timed],
+                        }
+                    ],
                 },
             }
         )
     return found
+
+
+def _plane(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]], key: str, x: str) -> dict[str, Any] | None:
+    """Quality against what `key` has; points of a run that was decoded in several ways say how."""
+    if not rows:
+        return None
+    series, notes = [], []
+    for run, some in grouped((row["run"].partition("@")[0], row) for row in rows).items():
+        searches = [{name: one for name, one in given.get(row["run"], {}).items() if "search." in name} for row in some]
+        keys = [name for name in searches[0] if len({one.get(name) for one in searches}) > 1]
+        notes += [f"{run}: {' · '.join(name.removeprefix('search.') for name in keys)}"] if keys else []
+        points = [
+            [
+                row[key],
+                row["figure"],
+                _known(row["low"]),
+                _known(row["high"]),
+                None,
+                " · ".join(one[name] for name in keys if name in one) if "@" in row["run"] else "as run" * bool(keys),
+            ]
+            for row, one in zip(some, searches, strict=True)
+        ]
+        series.append({"name": run, "points": sorted(points, key=lambda point: point[0])})
+    return {
+        "kind": "scatter",
+        "x": x,
+        "logX": "milliseconds" in x,
+        "y": metric_name(rows[0]["metric"]),
+        "series": series,
+        "levels": [[name, rows[0][name]] for name in ("baseline", "ceiling") if _known(rows[0].get(name)) is not None],
+        "title": "",
+        "note": f"At the points, values of the search: {'; '.join(notes)}." if notes else "",
+    }
 
 
 def parameters(grouped: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
@@ -343,5 +376,5 @@ def _metrics(row: Row) -> list[dict[str, Any]]:
     return read_lines(directory / "metrics.jsonl") or read_lines(directory.parent.parent / "metrics.jsonl")
 
 
-def _known(value: float) -> float | None:
+def _known(value: float | None) -> float | None:
     return value if value == value else None

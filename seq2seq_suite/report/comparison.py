@@ -181,7 +181,7 @@ def _page(rows: Rows, pairs: Rows) -> str:
         "figures": compared.figures(rows, pairs, grouped),
         "curves": compared.curves(rows),
         "sharing": compared.sharing([row for row in rows if "@" not in row["split"]]),  # with the runs' settings
-        "times": compared.times(rows),
+        "times": compared.times(rows, given),
         "parameters": compared.parameters(grouped),
         "tests": compared.tests(rows, pairs, grouped),
         "disagree": disagree,

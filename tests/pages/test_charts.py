@@ -167,6 +167,28 @@ def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, k
     assert "NaN" not in drawn and "Infinity" not in drawn
 
 
+def test_names_stand_beside_their_points_and_on_nothing_else(opened, gallery):
+    page = opened(gallery)
+    points = [[1, 5, 4, 6, None, "a long name"], [1.02, 5.01, None, None, None, "a second long name"], [9, 6]]
+    page.evaluate(
+        "(panel) => charts.panel(document.querySelector('main'), panel)",
+        {
+            "kind": "scatter",
+            "x": "x",
+            "y": "y",
+            "series": [{"name": "run", "points": points}],
+            "levels": [["baseline", 1.5], ["ceiling", 5.5]],
+        },
+    )
+    page.locator(".panel text", has_text="baseline 1.50 ↓").wait_for()
+    assert page.locator(".panel text", has_text="ceiling 5.50").text_content() == "ceiling 5.50"
+    boxes = [page.locator(".panel text", has_text=name).bounding_box() for name in ("a long name", "a second", "ceil")]
+    for one in boxes:
+        for other in boxes:
+            apart = one["x"] + one["width"] <= other["x"] or one["y"] + one["height"] <= other["y"] + 4
+            assert one is other or apart or other["x"] + other["width"] <= one["x"] or other["y"] + 8 <= one["y"]
+
+
 @pytest.mark.parametrize(
     ("values", "ends"),
     [

@@ -134,6 +134,45 @@ def test_the_fastest_is_named_where_times_are_far_apart():
     assert "decodes" not in lede(rows)
 
 
+def test_quality_stands_against_passes_with_a_series_for_each_run_and_its_settings_at_the_points():
+    rows = [
+        comparison_row(run="left", passes_per_symbol=1.0, baseline=12.0, ceiling=None),
+        comparison_row(run="dial", figure=88.0, passes_per_symbol=0.5, latency_ms=9.0),
+        comparison_row(run="dial@block=8,threshold=0.6", figure=70.0, passes_per_symbol=0.3, latency_ms=8.0, low=NAN),
+        comparison_row(run="old", figure=60.0, passes_per_symbol=NAN, latency_ms=NAN),
+    ]
+    keys = ("search.block", "search.threshold", "search.order", "seed")
+    values = [
+        ("0", "0.9", "left", "1"),
+        ("0", "0.9", "left", "1"),
+        ("8", "0.6", "left", "2"),
+        ("0", "0.9", "left", "3"),
+    ]
+    given = {row["run"]: dict(zip(keys, one, strict=True)) for row, one in zip(rows, values, strict=True)}
+    (found,) = compared.times(rows, given)
+    points = {one["name"]: one["points"] for one in found["passes"]["series"]}
+    assert points == {
+        "left": [[1.0, 90.126, 88.0, 92.5, None, ""]],
+        "dial": [[0.3, 70.0, None, 92.5, None, "8 \N{MIDDLE DOT} 0.6"], [0.5, 88.0, 88.0, 92.5, None, "as run"]],
+    }
+    assert found["passes"]["levels"] == [["baseline", 12.0]]
+    assert found["passes"]["note"].endswith("dial: block \N{MIDDLE DOT} threshold.")
+    assert [one["points"][0][0] for one in found["quality"]["series"]] == [7.25, 8.0] and found["untimed"] == 1
+
+
+def test_recorded_milliseconds_stand_in_for_times_that_were_not_measured():
+    rows = [
+        comparison_row(run=run, passes_per_symbol=passes, latency_ms=NAN, sentences_per_second=NAN)
+        for run, passes in (("a", 1.0), ("b", 0.5))
+    ]
+    (found,) = compared.times(rows, {})
+    assert [one["points"][0][0] for one in found["quality"]["series"]] == [2.75, 2.75]
+    assert "as recorded" in found["quality"]["x"] and not found["rate"]["series"][0]["points"]
+    rows[1]["passes_per_symbol"] = 1.0
+    (found,) = compared.times(rows, {})
+    assert found["passes"] is None and found["quality"] is None, "nothing differs in passes"
+
+
 def test_curves_of_a_joint_run_come_from_the_whole_runs_metrics(tmp_path):
     alone = make_run(
         tmp_path / "alone",

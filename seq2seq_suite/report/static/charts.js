@@ -6,7 +6,9 @@
 //    series: [{name,                    "" for a single one
 //              role,                    gold | predicted | wrong | missed | inserted | shared | own | s1 to s6; "" by its place
 //              dashed, marks, ring,     lines: dashed (validation), a mark at each point, a ring round the point of this x
-//              points: [[x, y, low, high, n], ...]}],   x a number or a name; low, high (95 % interval) and n may be null or absent
+//              points: [[x, y, low, high, n, name], ...]}],   x a number or a name; low, high (95 % interval) and n may be null or
+//                                       absent; scatter: a name stands beside its point where there is room
+//    levels,                            scatter: [[name, y], ...] as ticks on the axis of values, with an arrow if y lies beyond it
 //    log, logX, diagonal,               the axis of values, of x; a line x = y
 //    range, rangeX,                     [low, high] of an axis (both may be null)
 //    least,                             what the axis of values spans at least
@@ -40,8 +42,8 @@ const charts = (() => {
   const shown = (value) => typeof value === "number" ? exact(value) : String(value);
 
   /** The text of a point's tooltip. */
-  function tooltip(panel, series, [x, y, low, high, n]) {
-    const lines = [series.name ? `${series.name}, ${shown(x)}` : `${bare(panel.x)} ${shown(x)}`.trim(), `${bare(panel.y)} ${exact(y)}`.trim()];
+  function tooltip(panel, series, [x, y, low, high, n, name]) {
+    const lines = name ? [`${series.name}, ${name}`, `${bare(panel.x)} ${shown(x)}`, `${bare(panel.y)} ${exact(y)}`] : [series.name ? `${series.name}, ${shown(x)}` : `${bare(panel.x)} ${shown(x)}`.trim(), `${bare(panel.y)} ${exact(y)}`.trim()];
     if (finite(low) && finite(high)) lines.push(`95 %: ${exact(low)} to ${exact(high)}`);
     if (finite(n)) lines.push(`n ${page.number(n, 0)}`);
     return lines.join("\n");
@@ -224,7 +226,13 @@ const charts = (() => {
         svg.append(s("line", {x1: x(a), y1: y(a), x2: x(b), y2: y(b), style: "stroke:var(--rule-2)"}));
       }
       const most = Math.max(1, ...points.map((point) => point[4]).filter(finite)), bounded = points.some((point) => finite(point[2]));
-      const names = [];
+      const names = [], marks = [], bounds = [];
+      for (const [name, value] of panel.levels ?? []) {
+        const beyond = value < low ? " ↓" : value > high ? " ↑" : "", at = y(Math.min(Math.max(value, low), high)), over = at < top + 14 ? 13 : -5;
+        svg.append(s("line", {x1: width - right - 24, x2: width - right, y1: at, y2: at, style: "stroke:var(--soft);stroke-width:2"}),
+          label(width - right, at + over, `${name} ${exact(value)}${beyond}`, {"text-anchor": "end", class: "tiny"}));
+        marks.push([width - right - wide(`${name} ${exact(value)}${beyond}`, 11), at + over - 11, width - right, at + over + 3]);
+      }
       all.forEach((series, place) => {
         const style = colour(series, place), at = series.points.map((point) => [x(point[0]), y(point[1])]);
         if (line && at.length) {
@@ -246,13 +254,30 @@ const charts = (() => {
             const drawn = mark(a, b, size, kind === "scatter" && all.length === 1 ? 0 : place, style, line ? series.dashed : bounded && !finite(point[2]));
             if (kind === "scatter") drawn.style.opacity = 0.75;
             svg.append(drawn);
+            marks.push([a - size, b - size, a + size, b + size]);
+            if (finite(point[2]) && finite(point[3])) bounds.push([a - 1, y(point[3]), a + 1, y(point[2])]);
+            if (point[5]) names.push({a, b, size, style, name: point[5]});
           }
           if (series.ring !== undefined && series.ring === point[0]) svg.append(s("circle", {cx: a, cy: b, r: 7, style: `fill:none;stroke:${style};stroke-width:1.4`}));
         });
       });
-      spread(names, top, bottom).forEach((one) => svg.append(label(width - right + 12, one.y + 4, one.name, {style: `fill:${one.style}`})));
+      if (line) spread(names, top, bottom).forEach((one) => svg.append(label(width - right + 12, one.y + 4, one.name, {style: `fill:${one.style}`})));
+      else named(svg, names, marks, bounds, [LEFT, top - 8, width - right + 12, bottom + 4]);
       return [svg, spots, 1, ended ? null : key(panel, line ? "line" : "mark")];
     });
+  }
+
+  /** Names beside their points, where they lie on nothing that is taken or, if that can be, on what is to be spared; boxes are [left, top, right, bottom]. */
+  function named(svg, names, taken, spared, area) {
+    const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+    for (const rest of [spared, []]) for (const one of names) {
+      const {a, b, size, style, name} = one, long = wide(name, 11) + 1;
+      const places = [[a + size + 4, b + 4], [a - size - 4 - long, b + 4], [a - long / 2, b - size - 4], [a - long / 2, b + size + 12]].map(([x, y]) => [x, y - 9, x + long, y + 2]);
+      const box = one.done ? null : places.find((box) => box[0] >= area[0] && box[1] >= area[1] && box[2] <= area[2] && box[3] <= area[3] && ![...taken, ...rest].some((other) => meets(box, other)));
+      if (!box) continue;
+      one.done = taken.push(box);
+      svg.append(label(box[0], box[3] - 2, name, {class: "tiny", style: `fill:${style}`}));
+    }
   }
 
   /** Names moved apart so that none lies on another. */

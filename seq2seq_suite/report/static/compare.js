@@ -48,12 +48,12 @@
 
   sections.times = (element, tasks) => {
     choosing(element, tasks, (place, one) => {
-      if (!one.quality.series.length) return place.append(page.missing("No run was timed.", "compare measures the time unless --no-speed is given; it needs the runs' data and weights."));
-      const grid = h("div", {class: "grid"}, h("div", {class: "two-thirds"}), h("div", {class: "third"}));
+      if (!one.quality) return place.append(page.missing("No run was timed.", "compare measures the time unless --no-speed is given; it needs the runs' data and weights."));
+      const both = one.passes ? ["half", "half"] : ["two-thirds"], rated = one.rate.series[0].points.length;
+      const grid = h("div", {class: "grid"}, [...both, ...(rated ? [one.passes ? "two-thirds" : "third"] : [])].map((width) => h("div", {class: width})));
       place.append(grid);
-      charts.panel(grid.firstChild, one.quality);
-      charts.panel(grid.lastChild, one.rate);
-      if (one.untimed) place.append(h("p", {class: "note"}, `${one.untimed} more were not timed.`));
+      [one.passes, one.quality, rated && one.rate].filter(Boolean).forEach((panel, number) => charts.panel(grid.children[number], panel));
+      if (one.untimed && rated) place.append(h("p", {class: "note"}, `${one.untimed} more were not timed.`));
     });
   };
 
