@@ -28,7 +28,7 @@ from seq2seq_suite.cli.parameters import Json, OneTask, TrustCode
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, truncate
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.terminal.progress import preparing
-from seq2seq_suite.terminal.tables import print_json, print_summary
+from seq2seq_suite.terminal.tables import print_json, print_rows, print_summary
 
 if TYPE_CHECKING:
     from seq2seq_suite.api import Prediction, Run
@@ -312,7 +312,10 @@ def evaluate(
             metavar="RUN... [KEY=VALUE...]",
             show_default=False,
             autocompletion=runs_and_keys,
-            help=("A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."),
+            help=(
+                "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4, or "
+                "search.beam_size=1,4 for each of several."
+            ),
         ),
     ],
     split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to decode.")] = "test",
@@ -323,8 +326,9 @@ def evaluate(
 ) -> None:
     """Decode and score a split with a run's best checkpoint; predictions and figures go to its directory.
 
-    Those of other settings stand beside the run's own, under a name that has the settings: test@beam_size=4. Those of
-    other data have the data's name: test-more. Of these only the predictions are kept.
+    Those of other settings stand beside the run's own, under a name that has the settings: test@beam_size=4. Where keys
+    have several values, search.beam_size=1,4, every combination is decoded, and has a row in the run's summary.
+    Those of other data have the data's name: test-more. Of these only the predictions are kept.
 
     Several runs of one vocabulary predict together: the mean of their probabilities.
 
@@ -333,6 +337,7 @@ def evaluate(
       python -m seq2seq_suite evaluate runs/parsing
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
       python -m seq2seq_suite evaluate runs/seed-1 runs/seed-2 runs/seed-3
+      python -m seq2seq_suite evaluate runs/blocks search.order=left search.block=2,4,8 search.threshold=0.6,0.9
     """
     from seq2seq_suite.config.config_file import is_override
 
@@ -349,7 +354,8 @@ def evaluate(
         with preparing("loading PyTorch"):
             from seq2seq_suite.experiments import verbs
             from seq2seq_suite.prediction import load_run as opening
+            from seq2seq_suite.studies.sweep import combinations
 
-        chosen = [opening.choose_task(directory, task) for directory in directories]
-        summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes)
-    print_json(summary) if json else print_summary(summary)
+        grid, chosen = combinations(changes), [opening.choose_task(directory, task) for directory in directories]
+        summary = verbs.evaluate_all(*chosen, split=split, data=data, combinations=grid)
+    print_json(summary) if json else print_summary(summary) if len(grid) == 1 else print_rows(summary)

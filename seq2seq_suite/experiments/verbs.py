@@ -204,6 +204,38 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
 
+def evaluate_all(
+    directory: Path, *others: Path, split: str, data: str | None, combinations: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """`evaluate` with each combination of overrides, a row each in the run's summary.
+
+    Returns:
+        The summary of all rows, as `evaluate` returns that of one.
+
+    Raises:
+        ConfigError: of a combination, before any is decoded; or two of them have the outputs of one row.
+    """
+    rows: dict[tuple[Path, str], Sequence[str]] = {}
+    for overrides in combinations if len(combinations) > 1 else ():
+        for part in task_directories(directory) or [directory]:
+            settings = resuming.settings_of_search(RunDirectory(part), config_of(part, list(overrides)))
+            first = rows.setdefault((part, _suffix(settings)), overrides)
+            if first is not overrides:
+                raise ConfigError(
+                    f"{' '.join(overrides)} has the outputs of {' '.join(first)}",
+                    file=str(part),
+                    expected="combinations whose outputs differ, each of which gets a row",
+                    remedy="leave one out, or call evaluate for each: the later figures replace the earlier",
+                )
+    found = [evaluate(directory, *others, split=split, data=data, overrides=list(one)) for one in combinations]
+    return {
+        key: {name: one for each in found for name, one in each.get(key, {}).items()}
+        if isinstance(value, dict)
+        else value
+        for key, value in found[-1].items()
+    }
+
+
 def _suffix(settings: Mapping[str, Any]) -> str:
     """What settings add to the name of a split.
 

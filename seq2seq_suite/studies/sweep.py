@@ -35,11 +35,14 @@ def choices(setting: str) -> list[str]:
     return [f"{key}={part.strip()}" for part in parts]
 
 
-def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, ...]]:
-    """The directory of each combination, named by its settings, and its overrides.
+def combinations(settings: Sequence[str]) -> list[tuple[str, ...]]:
+    """The overrides of every combination of `key=a,b,c` settings.
 
     Raises:
         ConfigError: a key, or one of its values, is given twice.
+
+    >>> combinations(["search.block=1,4", "search.order=any"])
+    [('search.block=1', 'search.order=any'), ('search.block=4', 'search.order=any')]
     """
     keys = [setting.partition("=")[0] for setting in settings]
     if len(set(keys)) < len(keys):
@@ -59,10 +62,12 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
                 expected="different values",
                 remedy="give it once",
             )
-    return {
-        output / slug("-".join(varied(settings, combination))): combination
-        for combination in itertools.product(*options)
-    }
+    return list(itertools.product(*options))
+
+
+def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, ...]]:
+    """The directory of each combination, named by its settings, and its overrides; raises as `combinations` does."""
+    return {output / slug("-".join(varied(settings, one))): one for one in combinations(settings)}
 
 
 def varied(settings: Sequence[str], overrides: Sequence[str]) -> list[str]:

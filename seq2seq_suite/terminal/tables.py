@@ -57,6 +57,17 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         print(", ".join(known))
 
 
+def print_rows(summary: Mapping[str, Any]) -> None:
+    """Print the figures of a summary with a row for each split: many settings of a search."""
+    splits: Mapping[str, Mapping[str, Any]] = summary["splits"]
+    metrics = list(dict.fromkeys(name for figures in splits.values() for name in figures))
+    columns = [(name, [figure(figures.get(name)) for figures in splits.values()]) for name in metrics]
+    columns += [(name, [value for value, _ in cells]) for name, cells in beside(summary, list(splits))]
+    print_table(
+        ("split", *(name for name, _ in columns)), list(zip(splits, *(cells for _, cells in columns), strict=True))
+    )
+
+
 def beside(summary: Mapping[str, Any], splits: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
     """What stands below the metrics: how likely the targets are, and what decoding took.
 

@@ -84,6 +84,8 @@ def test_the_summary_has_its_keys(run):
         "baselines",
         "baseline",
         "ceiling",
+        "decoding",
+        "likelihood",
     }
     phases = summary["phase_seconds"]
     assert list(phases) == ["data", "train", "validation", "test"] and min(phases.values()) >= 0
@@ -281,6 +283,34 @@ def test_the_summary_says_what_the_predictions_say(run, tmp_path):
     assert (copy / "predictions" / "test.jsonl").read_bytes() == (run / "predictions" / "test.jsonl").read_bytes()
     written = [json.loads(line)["prediction"] for line in (copy / "predictions" / f"{name}.jsonl").open()]
     assert len(written) == 8 and written != [row.prediction for row in read_predictions(copy, "test")]
+
+
+def test_every_combination_of_settings_has_a_row(run, tmp_path, capsys):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    grid = ["search.beam_size=1,2", "search.max_length_extra=1,20"]
+    assert cli.main(["evaluate", str(copy), *grid]) == 0
+    names = ["test@max_length_extra=1", "test", "test@beam_size=2,max_length_extra=1", "test@beam_size=2"]
+    header, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == names and header[0] == "split" and "passes per symbol" in " ".join(header)
+    summary = json.loads((copy / "summary.json").read_text())
+    assert set(names) <= set(summary["splits"]) and set(summary["settings"]) == set(names) - {"test"}
+    assert set(names) <= set(summary["decoding"])
+    assert evaluate(copy, "search.beam_size=2")["splits"] == {"test@beam_size=2": summary["splits"]["test@beam_size=2"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["search.beam_size=2,0"], "search.beam_size"),
+        (["search.batch_sentences=1,64"], "search.batch_sentences=64 has the outputs of search.batch_sentences=1"),
+        (["search.beam_size=2,2"], "given 2 times"),
+    ],
+)
+def test_a_wrong_combination_is_found_before_any_is_decoded(run, tmp_path, capsys, given, said):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    assert cli.main(["evaluate", str(copy), *given]) == 2
+    assert said in capsys.readouterr().err
+    assert (copy / "summary.json").read_bytes() == (run / "summary.json").read_bytes()
 
 
 def test_a_row_of_other_settings_is_on_all_pages_and_tested_against_the_run_s_own(run, tmp_path, capsys):
