@@ -125,6 +125,23 @@ def shown(opened, inspected):
     return show
 
 
+def test_a_pass_of_blocks_shows_what_it_writes_where(shown):
+    page, symbols = shown(), ["a", "b", "c", "<end>"]
+    written = [[True, False, True, False], [False, True, False, False], [False, False, False, True]]
+    passes = [{"milliseconds": 1.5, "symbols": symbols, "written": one} for one in written]
+    page.evaluate(
+        "(record) => inspection.show(document.querySelector('main'), record)",
+        {"trace": {"kind": "blocks", "milliseconds": 5.0, "passes": passes}},
+    )
+    rows = page.locator(".inspection").last.locator(".step").all()
+    found = [
+        [(cell.get_attribute("class").split()[1], cell.text_content()) for cell in row.locator(".cell").all()]
+        for row in rows
+    ]
+    assert found == [[("new", "a"), ("open", ""), ("new", "c")], [("new", "b"), ("old", "c")], [("new", "end")]]
+    assert "3 passes for 4 symbols" in page.locator(".inspection").last.text_content()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_an_inspection_stays_inside_the_window(shown, width, theme):

@@ -146,7 +146,8 @@ const inspection = (() => {
     };
     const box = h("p", {class: "pieces"}, words(record.pieces.map(([name]) => name), true).map((one) => [h("span", {class: one.special ? "together soft" : "together"}, one.places.map(piece)), " "]));
     return h("div", {}, h("h3", {}, "Symbols and alternatives"),
-      h("p", {class: "note"}, "Darker: lower probability. Hover over a symbol or focus it for its probability and the four most probable alternatives."), box);
+      h("p", {class: "note"}, "Darker: lower probability. Hover over a symbol or focus it for its probability and the four most probable alternatives." +
+        (record.trace?.kind === "blocks" ? " All are those of the model as one from left to right." : "")), box);
   }
 
   function hypotheses(record) {
@@ -171,9 +172,18 @@ const inspection = (() => {
     if (!trace) return null;
     const count = trace.passes?.length ?? 1, once = count === 1 ? "1 pass" : `${count} passes`;
     const head = (name, how) => parts.push(h("h3", {}, name), h("p", {class: "note"}, `${how} ${page.number(trace.milliseconds, 1)} ms in all.`));
-    if (trace.kind === "autoregressive" && trace.passes) {
+    const one_by_one = trace.kind === "autoregressive" || (trace.kind === "blocks" && trace.passes?.every((one) => one.symbols.length === 1));
+    if (one_by_one && trace.passes) {
       head("Left to right", `${once}, one symbol each.`);
       parts.push(steps(["symbols", trace.passes.map((one) => cell(plain(one.symbols[0]), "new", `after ${page.number(one.milliseconds, 1)} ms`))]));
+    } else if (trace.kind === "blocks" && trace.passes) {
+      head("Blocks", `${once} for ${trace.passes[0].symbols.length} symbols.`);
+      parts.push(key(["new", "written in this pass"], ["old", "before"], ["open", "later"]), steps(...trace.passes.map((pass, number) => {
+        const when = pass.symbols.map((_, place) => trace.passes.findIndex((one) => one.written[place]) - number);
+        const [first, last] = [when.findIndex((one) => one >= 0), when.findLastIndex((one) => one <= 0)];
+        return [`pass ${number + 1}`, range(last + 1 - first).map((place) => cell(when[first + place] > 0 ? "" : plain(pass.symbols[first + place]),
+          ["old", "new", "open"][Math.sign(when[first + place]) + 1], `after ${page.number(pass.milliseconds, 1)} ms`))];
+      })));
     } else if (trace.passes) {
       head("All symbols at once", count > 1 ? `${once}; the least probable symbols are predicted again.` : `${once}.`);
       if (count > 1) parts.push(key(["new", "predicted in this pass"], ["old", "kept"], ["open", "predicted again in the next pass"]));
