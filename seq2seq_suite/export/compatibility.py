@@ -52,7 +52,8 @@ def check_plain(
         more: values of `backbone` that it knows instead of those in `KNOWN`.
 
     Raises:
-        ConfigError: the run has other parts, reads or writes something else than text, or writes in parallel.
+        ConfigError: the run has other parts, reads or writes something else than text, or writes in parallel. Of blocks
+            there is the left-to-right half, if it was learned.
     """
 
     def refuse(got: str, expected: str) -> None:
@@ -60,8 +61,10 @@ def check_plain(
 
     if not isinstance(task.source, Subwords) or not isinstance(task.target, Text) or task.constraint() is not None:
         refuse(f"task {config.task}, whose {_beyond(task)}", "a run that reads text in subwords and writes free text")
-    if config.strategy.kind != "autoregressive":
-        refuse(f"strategy.kind {config.strategy.kind}", "autoregressive")
+    if config.strategy.kind not in ("autoregressive", "blocks"):
+        refuse(f"strategy.kind {config.strategy.kind}", "autoregressive, or the left-to-right half of blocks")
+    if not getattr(config.strategy, "joint", 1.0):
+        refuse("strategy.joint 0, by which blocks have learned no left-to-right half", "strategy.joint above 0")
     if config.components:
         refuse(f"components {', '.join(config.components)} of your own", "the suite's own parts")
     for key, values in {**KNOWN, **more}.items():

@@ -45,7 +45,9 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
     search = run.config.search
     if isinstance(run.predictor.model, Ensemble):
         raise ConfigError(f"several runs with --engine {engine}", expected="one run", remedy="leave out --engine")
+    is_exact = getattr(run.predictor.learner.strategy, "is_exact", None)  # of blocks, whose left-to-right half it has
     for key, wrong in (
+        ("order", is_exact is not None and not is_exact(search)),
         ("sampling", search.sampling),
         ("risk", search.risk > 1),
         ("drafter", search.drafter),

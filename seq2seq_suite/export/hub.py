@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from seq2seq_suite.tasks import find_task
 HUB = "hf://"  # before the name of a model of the Hub
 PROGRAMS = {module.NAME: module for module in (export_transformers, export_ctranslate2)}  # what else reads a run
 KINDS = ("model-card", "hub-folder", *PROGRAMS)
+HALF = "of blocks this is the left-to-right half, with the outputs and figures of search.order=verified"
 _CARD, _STATE = "README.md", "state.json"
 _USE = """import seq2seq_suite as s2s
 
@@ -81,6 +83,8 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if program is not None:
         run = open_run(directory, ["device=cpu"])
         program.check(config, run.task, directory)
+        if config.strategy.kind == "blocks":
+            print(f"{directory}: {HALF}", file=sys.stderr)
         use = program.example(run.task, text)
     weights: dict[str, Path] = {}
     if kind != "model-card":
@@ -174,6 +178,7 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
         rows=rows,
         data=data,
         embedded=data == EMBEDDED,
+        half=HALF if program in PROGRAMS and config.strategy.kind == "blocks" else "",
     )
 
 

@@ -1,5 +1,6 @@
 """What is exported for another program computes the same there; what the program does not know is refused by name."""
 
+import json
 import os
 import re
 import subprocess
@@ -86,6 +87,7 @@ SHAPES = [
     {"backbone__norm_placement": "post", "backbone__tie_embeddings": False},
     {"translation__joint": False, "translation__target_subwords": "unigram", "backbone__activation": "gelu"},
     {"translation__joint": False, "backbone__norm_placement": "post", "backbone__tie_embeddings": False},
+    {"strategy__kind": "blocks", "search__order": "verified"},
 ]
 
 
@@ -153,6 +155,7 @@ def test_an_engine_gives_several_hypotheses_ranked_by_the_suites_scores(tiny, ct
         ({}, "onnx", "--engine onnx"),
         ({"search__sampling": True}, "ctranslate2", "search.sampling"),
         ({"search__no_repeat_ngram": 2}, "ctranslate2", "search.no_repeat_ngram"),
+        ({"strategy__kind": "blocks"}, "ctranslate2", "search.order left"),
         ({"backbone__norm": "power"}, "ctranslate2", "backbone.norm power"),
         ({"backbone__positions": "alibi"}, "ctranslate2-int8", "backbone.positions alibi"),
     ],
@@ -171,6 +174,20 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     small = settings(data__size=40, translation__lowercase="source")
     return s2s.train(small, output=folder / "run")
+
+
+def test_the_half_of_blocks_that_is_exported_is_named(tiny, monkeypatch, tmp_path, capsys):
+    run, folder = tiny(strategy__kind="blocks"), tmp_path / "out"
+    monkeypatch.setattr("seq2seq_suite.export.hub.config_of", lambda *_, **__: run.config)
+    monkeypatch.setattr("seq2seq_suite.export.hub.open_run", lambda *_, **__: run)
+    monkeypatch.setattr("seq2seq_suite.export.hub.best", lambda path: path)
+    monkeypatch.setattr("seq2seq_suite.export.hub.load_tensors", lambda path: {})
+    summary = {"task": "translation", "primary_metric": "bleu", "higher_is_better": True, "splits": {}, "failures": {}}
+    summary |= {"formula": "", "signature": "", "updates": 1, "tokens": 1, "seconds": 1.0, "tokens_per_second": 1.0}
+    (tmp_path / "summary.json").write_text(json.dumps(summary | {"parameters": 1, "core_parameters": 1}))
+    export(tmp_path, folder, kind="transformers")
+    assert "left-to-right half" in capsys.readouterr().err
+    assert "`blocks`; of blocks this is the left-to-right half" in (folder / "README.md").read_text()
 
 
 def card_of(run, folder, kind):
@@ -220,6 +237,7 @@ def test_predict_takes_an_engine(trained, ctranslate2, capsys):
         ({"backbone__norm": "rms"}, "backbone.norm rms", "transformers"),
         ({"backbone__encoder_kernel": 3}, "backbone.encoder_kernel 3", "transformers"),
         ({"strategy__kind": "ctc"}, "strategy.kind ctc", "transformers"),
+        ({"strategy__kind": "blocks", "strategy__joint": 0.0}, "strategy.joint 0", "transformers"),
         (
             {"translation__source_subwords": "characters", "translation__target_subwords": "characters"},
             "characters",
