@@ -184,6 +184,7 @@ PAGES = [
         "tasks/README.md",
         "seq2seq_suite/README.md",
         "seq2seq_suite/lab/README.md",
+        "seq2seq_suite/strategies/README.md",
         "seq2seq_suite/tasks/README.md",
         "seq2seq_suite/training/README.md",
     )
