@@ -152,11 +152,13 @@ def _run(
     return summary
 
 
-def evaluate(directory: Path, *others: Path, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
+def evaluate(
+    directory: Path, *others: Path, split: str, data: str | None, overrides: list[str], shown: bool = True
+) -> dict[str, Any]:
     """Decode and score a split with a run's best checkpoint; predictions and figures go to the run directory.
 
     For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
-    predictions go to the first one's directory.
+    predictions go to the first one's directory. Unless `shown`, outputs are not inspected, and the report stays.
 
     Returns:
         The summary of the split, whose name has what is not the run's own: `test@beam_size=4` for other settings,
@@ -167,7 +169,7 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     if parts and not others:
         for part in parts:  # an error in the last should not be found after decoding the others
             config_of(part, overrides)
-        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides) for part in parts}
+        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, shown=shown) for part in parts}
         splits: dict[str, dict[str, float]] = {}
         for part, one in found.items():
             for name, figures in one["splits"].items():
@@ -191,7 +193,7 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     own = data is None and not others and run_directory.summary.exists()
     kept = read_summary(directory).model_dump(exclude_unset=True) if own else {}
     summary = evaluate_splits(run_directory, loaded.predictor, {name: examples})
-    if not others:
+    if shown and not others:
         inspect_split(run_directory, loaded, name, examples)
     if kept:
         metric, added = summary["primary_metric"], {**summary, "settings": {name: settings} if settings else {}}
@@ -200,7 +202,8 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
             print(f"{name}: {metric} was {before} in {run_directory.summary} and is {after} now", file=sys.stderr)
         merged = {key: kept.get(key, {}) | one for key, one in added.items() if isinstance(one, dict) and one}
         run_directory.write_summary((kept if settings and kept["formula"] else kept | summary) | merged)
-    write_report(directory)
+    if shown:
+        write_report(directory)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
 
@@ -208,6 +211,8 @@ def evaluate_all(
     directory: Path, *others: Path, split: str, data: str | None, combinations: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """`evaluate` with each combination of overrides, a row each in the run's summary.
+
+    Of several the outputs are not inspected, which takes longer than to decode them and would fill the report.
 
     Returns:
         The summary of all rows, as `evaluate` returns that of one.
@@ -227,7 +232,12 @@ def evaluate_all(
                     expected="combinations whose outputs differ, each of which gets a row",
                     remedy="leave one out, or call evaluate for each: the later figures replace the earlier",
                 )
-    found = [evaluate(directory, *others, split=split, data=data, overrides=list(one)) for one in combinations]
+    found = [
+        evaluate(directory, *others, split=split, data=data, overrides=list(one), shown=len(combinations) == 1)
+        for one in combinations
+    ]
+    for part in task_directories(directory) or [directory] if len(combinations) > 1 else ():
+        write_report(part)
     return {
         key: {name: one for each in found for name, one in each.get(key, {}).items()}
         if isinstance(value, dict)

@@ -295,6 +295,7 @@ def test_every_combination_of_settings_has_a_row(run, tmp_path, capsys):
     summary = json.loads((copy / "summary.json").read_text())
     assert set(names) <= set(summary["splits"]) and set(summary["settings"]) == set(names) - {"test"}
     assert set(names) <= set(summary["decoding"])
+    assert not list((copy / "inspection").glob("*@*")) and names[-1] in (copy / "report.html").read_text()
     assert evaluate(copy, "search.beam_size=2")["splits"] == {"test@beam_size=2": summary["splits"]["test@beam_size=2"]}
 
 
