@@ -227,11 +227,13 @@ const charts = (() => {
       }
       const most = Math.max(1, ...points.map((point) => point[4]).filter(finite)), bounded = points.some((point) => finite(point[2]));
       const names = [], marks = [], bounds = [];
+      const there = points.map((point) => { const a = x(point[0]), ends = [point[2], point[3]].map((end) => y(finite(end) ? end : point[1])); return [a - 4, ends[1] - 4, a + 4, ends[0] + 4]; });
       for (const [name, value] of panel.levels ?? []) {
-        const beyond = value < low ? " ↓" : value > high ? " ↑" : "", at = y(Math.min(Math.max(value, low), high)), over = at < top + 14 ? 13 : -5;
-        svg.append(s("line", {x1: width - right - 24, x2: width - right, y1: at, y2: at, style: "stroke:var(--soft);stroke-width:2"}),
-          label(width - right, at + over, `${name} ${exact(value)}${beyond}`, {"text-anchor": "end", class: "tiny"}));
-        marks.push([width - right - wide(`${name} ${exact(value)}${beyond}`, 11), at + over - 11, width - right, at + over + 3]);
+        const at = y(Math.min(Math.max(value, low), high)), text = `${name} ${exact(value)}${value < low ? " ↓" : value > high ? " ↑" : ""}`, long = wide(text, 11) + 1;
+        const boxes = [width - right - long, LEFT].flatMap((from) => [at - 16, at + 3].filter((up) => up >= top - 14 && up + 13 <= bottom).map((up) => [from, up, from + long, up + 13]));
+        const box = boxes.find((box) => ![...marks, ...there].some((other) => meets(box, other))) ?? boxes[0], side = box[0] === LEFT ? LEFT : width - right - 24;
+        svg.append(s("line", {x1: side, x2: side + 24, y1: at, y2: at, style: "stroke:var(--soft);stroke-width:2"}), label(box[0], box[3] - 3, text, {class: "tiny"}));
+        marks.push(box);
       }
       all.forEach((series, place) => {
         const style = colour(series, place), at = series.points.map((point) => [x(point[0]), y(point[1])]);
@@ -267,9 +269,10 @@ const charts = (() => {
     });
   }
 
+  const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
   /** Names beside their points, where they lie on nothing that is taken or, if that can be, on what is to be spared; boxes are [left, top, right, bottom]. */
   function named(svg, names, taken, spared, area) {
-    const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
     for (const rest of [spared, []]) for (const one of names) {
       const {a, b, size, style, name} = one, long = wide(name, 11) + 1;
       const places = [[a + size + 4, b + 4], [a - size - 4 - long, b + 4], [a - long / 2, b - size - 4], [a - long / 2, b + size + 12]].map(([x, y]) => [x, y - 9, x + long, y + 2]);
