@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import strategy_of
+from making import SHAPE, strategy_of, with_ctc
 
 from seq2seq_suite.common.types import Hypothesis
 from seq2seq_suite.inspection.decoding_trace import Watched
@@ -50,6 +50,15 @@ def test_passes_are_the_calls_of_the_decoder_for_each_sentence_alone(make_model,
     assert found["milliseconds_per_sentence"] == pytest.approx(200.0) and found["sentences_at_a_time"] == 128
     if kind in ("left to right", "blocks of one"):
         assert found["passes_per_symbol"] == 1.0
+
+
+@pytest.mark.parametrize(("weight", "drafter"), [(1.0, ""), (0.5, ""), (0.0, "ctc")])
+def test_ctc_alone_takes_no_pass_and_its_drafts_save_some(make_model, make_batch, weight, drafter):
+    model, strategy, batch = make_model(SHAPE), with_ctc(), make_batch([5], [4], target_symbols=7)
+    options, watched = SearchOptions(ctc_weight=weight, drafter=drafter), Watched(model)
+    ((best,),) = strategy.generate(watched.as_model, batch, options=options, limit=torch.tensor([9]))
+    assert passes(strategy, options.iterations, best) == len(watched.passes)
+    assert (len(watched.passes) == 0) == (weight == 1.0) and len(watched.passes) <= len(best.symbols) + 1
 
 
 def test_what_was_judged_and_not_searched_for_has_no_speed(make_model):
