@@ -37,8 +37,8 @@ def speed(predictor: Predictor, hypotheses: Sequence[list[Hypothesis]], seconds:
 def passes(strategy: Strategy, iterations: int, found: Hypothesis) -> int:
     """Passes through the decoder for one output, as if its sentence were decoded alone.
 
-    Not counted are the pass that reads a prompt, those of another run that drafts or rescores, and the steps that a
-    beam search takes beyond the END of its best output.
+    Not counted are the pass that reads a prompt, those of another run that drafts or rescores, those of the other
+    candidates of `search.risk`, and the steps that a beam search takes beyond the END of its best output.
     """
     if "passes" in found.details:  # of several symbols each
         return max(found.details["passes"], default=0)
