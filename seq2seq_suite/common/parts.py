@@ -112,6 +112,7 @@ POSITIONS = {
 ACTIVATIONS = {
     "relu": Activation(f"{_TORCH}.relu", compiled=True),
     "gelu": Activation(f"{_TORCH}.gelu", compiled=True),
+    "swish": Activation(f"{_TORCH}.silu", compiled=True),  # x / (1 + exp(-x)), Ramachandran et al. 2017, eq. 1
     "swiglu": Activation(f"{_TORCH}.silu", compiled=True, gated=True),
 }
 FEED_FORWARDS = {"dense": Part(f"{_MODEL}.layers.FeedForward", compiled=True)}

@@ -19,7 +19,7 @@ from seq2seq_suite.tasks.fields.text import Subwords, Text
 # The values of `backbone` that every other program knows; a program may know more of some keys.
 KNOWN: dict[str, tuple[Any, ...]] = {
     "attention_score": ("dot",),
-    "activation": ("relu", "gelu"),
+    "activation": ("relu", "gelu", "swish"),
     "norm": ("layer",),
     "positions": ("sinusoidal",),
     "encoder": ("self_attention",),

@@ -32,7 +32,12 @@ from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.logit_processors import EXCLUDED
 from seq2seq_suite.search.step import Rows
 
-_ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu)  # as `step.cpp` counts
+_ACTIVATIONS = (  # of feed-forward networks, as `step.cpp` counts them
+    (FeedForward, torch.nn.functional.relu),
+    (FeedForward, torch.nn.functional.gelu),
+    (GatedFeedForward, torch.nn.functional.silu),
+    (FeedForward, torch.nn.functional.silu),
+)
 
 
 def stepper_for(model: Seq2Seq, constraint: Constraint | None, options: SearchOptions) -> Candidates:
@@ -118,8 +123,7 @@ def _fits(model: Any, memory: Memory) -> bool:
         and norms <= {LayerNorm, RMSNorm}
         and all(
             type(layer.attention.positions) in (RelativePositions, RotaryPositions)
-            and type(layer.feed_forward) in (FeedForward, GatedFeedForward)
-            and layer.feed_forward.activation in _ACTIVATIONS
+            and (type(layer.feed_forward), layer.feed_forward.activation) in _ACTIVATIONS
             for layer in layers
         )
     )
@@ -154,7 +158,7 @@ class _Compiled:
             network.outer.weight.size(1),
             visible.size(1),
             first.ends_in_norm,
-            _ACTIVATIONS.index(network.activation),
+            _ACTIVATIONS.index((type(network), network.activation)),
             torch.get_num_threads(),
             norm.epsilon,
             model.scale,

@@ -293,6 +293,7 @@ struct Step {
                 const int64_t gate = i + i / (inner * P) * inner * P;
                 z[i] = activation == 0 ? std::max(y[i], 0.0f)
                      : activation == 1 ? 0.5f * y[i] * (1 + std::erf(y[i] * 0.70710678f))
+                     : activation == 3 ? y[i] / (1 + std::exp(-y[i]))
                      : y[gate] / (1 + std::exp(-y[gate])) * y[gate + inner * P];
             }
             times(y, z, layer.outer, inner, width);

@@ -82,7 +82,7 @@ def logits(run, source, target_in):
 
 SHAPES = [
     {},
-    {"backbone__norm_placement": "post"},
+    {"backbone__norm_placement": "post", "backbone__activation": "swish"},
     {"backbone__tie_embeddings": False, "backbone__activation": "gelu"},
     {"backbone__norm_placement": "post", "backbone__tie_embeddings": False},
     {"translation__joint": False, "translation__target_subwords": "unigram", "backbone__activation": "gelu"},

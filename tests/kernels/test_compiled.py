@@ -21,6 +21,7 @@ KINDS = {
     "pre": {},
     "post": {"norm_placement": "post", "positions": "learned"},
     "rms": {"norm": "rms", "activation": "gelu"},
+    "swish": {"activation": "swish"},
     "swiglu": {"activation": "swiglu", "tie_embeddings": False},
     "factorised": {"embedding_width": 8},
     "no positions": {"positions": "none"},

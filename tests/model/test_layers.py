@@ -69,6 +69,14 @@ def test_a_decoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, rou
     assert past is None
 
 
+def test_swish_is_its_equation(layer_shape, roughen):
+    shape, x = layer_shape(activation="swish"), torch.randn(2, 3, 16)
+    network = roughen(shape.feed_forward(shape))
+    inner = x @ network.inner.weight.t() + network.inner.bias
+    expected = (inner / (1 + (-inner).exp())) @ network.outer.weight.t() + network.outer.bias
+    torch.testing.assert_close(network(x), expected)
+
+
 def test_swiglu_is_its_equation_at_two_thirds_of_the_width(layer_shape, roughen):
     shape, x = layer_shape(activation="swiglu", feed_forward_width=48), torch.randn(2, 3, 16)
     network = roughen(shape.feed_forward(shape))
