@@ -6,9 +6,9 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.files import atomic_write_bytes
 from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 KINDS = ("bpe", "unigram", "characters")
+IMPORTED = "imported"  # a further kind: pieces of another program's model, which `import` brings in
 SPACE = "▁"  # how SentencePiece writes the space before a word
 _LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would skip longer ones in training
 _MANY = 100  # texts, from which on one call for all is faster
@@ -42,6 +43,7 @@ def train_subwords(kind: str, texts: Iterable[str], *, size: int) -> Subwords:
         size: most symbols in the vocabulary, the four specials included.
 
     Raises:
+        ConfigError: another program's pieces are not learned here.
         DataError: there is no text, or `size` is too small for the texts' letters.
 
     >>> letters = train_subwords("characters", ["我们", "我"], size=10)
@@ -50,6 +52,12 @@ def train_subwords(kind: str, texts: Iterable[str], *, size: int) -> Subwords:
     """
     if kind == "characters":
         return Characters(Vocabulary.build(Counter(letter for text in texts for letter in text), max_size=size))
+    if kind == IMPORTED:
+        raise ConfigError(
+            "imported subwords cannot be learned",
+            expected="init_from, the directory of a run that `import` wrote, with frontend or all in init_parts",
+            remedy="name that run, or choose bpe, unigram or characters",
+        )
     return SentencePieces.train(kind, texts, size=size)
 
 
@@ -61,6 +69,8 @@ def load_subwords(kind: str, folder: Path, name: str) -> Subwords:
     """
     if kind == "characters":
         return Characters(Vocabulary.load(folder / f"{name}.json"))
+    if kind == IMPORTED:
+        return ImportedPieces.load(folder, name, kind=kind)
     return SentencePieces.load(folder, name, kind=kind)
 
 
@@ -135,7 +145,7 @@ class SentencePieces:
         self._processor: SentencePieceProcessor = _processor(model)
 
     @classmethod
-    def train(cls, kind: str, texts: Iterable[str], *, size: int) -> SentencePieces:
+    def train(cls, kind: str, texts: Iterable[str], *, size: int) -> Self:
         """Learn pieces; see `train_subwords`."""
         from sentencepiece import SentencePieceTrainer
 
@@ -183,11 +193,11 @@ class SentencePieces:
         return cls(buffer.getvalue())
 
     @classmethod
-    def load(cls, folder: Path, name: str, *, kind: str) -> SentencePieces:
+    def load(cls, folder: Path, name: str, *, kind: str) -> Self:
         """Load a file of `save`."""
         file = folder / f"{name}.model"
         try:
-            return cls(file.read_bytes())
+            return cls(file.read_bytes(), *cls._more(folder, name))
         except (OSError, RuntimeError, ValueError, LookupError) as problem:
             raise DataError(
                 f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}",
@@ -195,6 +205,11 @@ class SentencePieces:
                 expected="a model that SentencePiece wrote",
                 remedy="restore the file, or train the run again",
             ) from None
+
+    @classmethod
+    def _more(cls, folder: Path, name: str) -> tuple[Any, ...]:
+        """What else is saved of it."""
+        return ()
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, SentencePiece's own format."""
@@ -230,15 +245,80 @@ class SentencePieces:
         return self._processor.id_to_piece([int(number) for number in ids])
 
 
+class ImportedPieces(SentencePieces):
+    """SentencePiece's segmentation, whose pieces have other numbers: those of a model that `import` brought in.
+
+    Text is normalised as that model's was. A piece without a number is UNKNOWN. A code of the target's language in
+    front of a text, `>>deu<<`, is a piece of its own, as Marian's multilingual models expect it.
+
+    Args:
+        model: SentencePiece's model file as bytes.
+        vocabulary: the pieces by their numbers; its counts have no meaning.
+
+    >>> model = SentencePieces.train("bpe", ["der Hund sieht den Hund"], size=40).model
+    >>> pieces = ImportedPieces(model, Vocabulary.build(["▁Hund", "▁der", ">>deu<<"]))
+    >>> pieces.pieces(">>deu<< der Hund"), pieces.encode("der Hund den"), pieces.decode([6, 5, 2])
+    (['>>deu<<', '▁der', '▁Hund'], [6, 5, 3], 'der Hund')
+    """
+
+    def __init__(self, model: bytes, vocabulary: Vocabulary):
+        self.model, self.vocabulary, self._processor = model, vocabulary, _opened(model)
+
+    @classmethod
+    def _more(cls, folder: Path, name: str) -> tuple[Any, ...]:
+        return (Vocabulary.load(folder / f"{name}.json"),)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.model`, and the numbers as `folder/name.json`."""
+        super().save(folder, name)
+        self.vocabulary.save(folder / f"{name}.json")
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text, a space written as U+2581."""
+        code, mark, rest = text.partition("<<")
+        if mark and code.startswith(">>"):
+            return [code + mark, *super().pieces(rest)]
+        return super().pieces(text)
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text that pieces make."""
+        return clean_text(self._processor.decode_pieces(list(pieces)))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the best segmentation."""
+        return self.vocabulary.encode(self.pieces(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Those of many texts."""
+        return [self.encode(text) for text in texts]
+
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """The pieces, a space written as U+2581."""
+        return self.vocabulary.decode(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; specials are left out, an unknown piece becomes U+FFFD."""
+        known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
+        return self.join(["\ufffd" if number == UNKNOWN else self.names([number])[0] for number in known])
+
+
 Subwords = Characters | SentencePieces  # ids 0 to 3 are PAD, BEGIN, END and UNKNOWN
 
 
 def _processor(model: bytes) -> SentencePieceProcessor:
+    processor = _opened(model)
+    if [processor.id_to_piece(number) for number in range(len(SPECIALS))] != list(SPECIALS):
+        raise ValueError(f"its first pieces are not {', '.join(SPECIALS)}")
+    return processor
+
+
+def _opened(model: bytes) -> SentencePieceProcessor:
     from sentencepiece import SentencePieceProcessor
 
     processor = SentencePieceProcessor()
     if not model or not processor.load_from_serialized_proto(model):
         raise ValueError("it is empty or no model")
-    if [processor.id_to_piece(number) for number in range(len(SPECIALS))] != list(SPECIALS):
-        raise ValueError(f"its first pieces are not {', '.join(SPECIALS)}")
     return processor

@@ -22,7 +22,7 @@ class SummarisationOptions(TaskOptions):
 
     text_column: str = "text"  # of the source
     summary_column: str = "summary"  # of the target
-    subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    subwords: Literal["bpe", "unigram", "characters", "imported"] = "bpe"  # imported: those of init_from
     vocabulary_size: Symbols = 4000  # of texts and summaries together, at most
     lowercase: bool = False  # texts and summaries are lower-cased
 

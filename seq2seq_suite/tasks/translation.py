@@ -47,8 +47,9 @@ class TranslationOptions(TaskOptions):
     target_language: str = "de"  # the same for the target
     source_column: str = ""  # of the source; empty: the language, src or source
     target_column: str = ""  # of the target; empty: the language, tgt or target
-    source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
-    target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    source_subwords: Literal["bpe", "unigram", "characters", "imported"] = "bpe"  # imported: those of init_from, or of
+    # the run itself, which `import` wrote
+    target_subwords: Literal["bpe", "unigram", "characters", "imported"] = "bpe"
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
     joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` metrics ignore case, too

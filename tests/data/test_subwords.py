@@ -4,16 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.types import SPECIALS, UNKNOWN
 from seq2seq_suite.data.subwords import (
     KINDS,
     Characters,
+    ImportedPieces,
     SentencePieces,
     clean_text,
     load_subwords,
     train_subwords,
 )
+from seq2seq_suite.data.vocabulary import Vocabulary
 
 TEXTS = [
     "Ein Hund sieht den Mann.",
@@ -110,3 +112,36 @@ def test_a_model_with_other_specials_is_refused(tmp_path):
     )
     with pytest.raises(DataError, match="its first pieces are not"):
         load_subwords("bpe", tmp_path, "joint")
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """The pieces of a model under other numbers, one of them without a number."""
+    model = SentencePieces.train("bpe", TEXTS, size=SIZE)
+    names = model.names(range(len(SPECIALS), len(model)))
+    return ImportedPieces(model.model, Vocabulary.build([">>deu<<", *sorted(set(names) - {"▁Hund"})]))
+
+
+def test_imported_pieces_have_the_numbers_that_they_come_with(imported, tmp_path):
+    ids = imported.encode("Ein Mann.")
+    assert imported.names(ids) == imported.pieces("Ein Mann.") and imported.decode([0, 1, *ids, 2]) == "Ein Mann."
+    assert ids == [number + len(SPECIALS) for number in map(imported.vocabulary.symbols.index, imported.names(ids))]
+    imported.save(tmp_path, "source")
+    read = load_subwords("imported", tmp_path, "source")
+    assert [read.encode(text) for text in TEXTS] == imported.encode_all(TEXTS) and len(read) == len(imported)
+
+
+def test_an_imported_piece_without_a_number_is_unknown_and_a_code_of_a_language_is_one_piece(imported):
+    assert imported.encode("Hund") == [UNKNOWN] and imported.decode([UNKNOWN]) == "\ufffd"
+    assert imported.pieces(">>deu<< Ein Mann") == [">>deu<<", *imported.pieces("Ein Mann")]
+    assert imported.encode(">>xyz<<Ein")[0] == UNKNOWN
+    assert imported.pieces("a << b") != [] and imported.pieces("a << b")[0] != "a <<"
+
+
+def test_imported_pieces_are_not_learned(imported, tmp_path):
+    with pytest.raises(ConfigError, match="init_from"):
+        train_subwords("imported", TEXTS, size=SIZE)
+    imported.save(tmp_path, "target")
+    (tmp_path / "target.json").unlink()
+    with pytest.raises(DataError, match="target.json"):
+        load_subwords("imported", tmp_path, "target")

@@ -15,7 +15,7 @@ from seq2seq_suite.common.shapes import TargetShape, TokenShape, WordShape
 from seq2seq_suite.common.text import split_blanks
 from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.subwords import Characters, clean_text, load_subwords, train_subwords
+from seq2seq_suite.data.subwords import IMPORTED, Characters, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.subwords import Subwords as Segmentation
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
@@ -113,7 +113,7 @@ class Pieces(Field):
 
     Args:
         name: of their file.
-        kind: bpe, unigram or characters.
+        kind: bpe, unigram, characters or imported; the files of imported pieces have the name of the side.
         size: most pieces.
         longest: most pieces of a text, and most words (or characters, where they are the pieces); 0 for no limit.
         column: of a row, unless the task reads rows itself.
@@ -233,7 +233,7 @@ class Subwords(Pieces, Source):
     """
 
     def __init__(self, name: str, kind: str, size: int, *, shared: bool = False, **others: Any):
-        super().__init__(name, kind, size, **others)
+        super().__init__("source" if kind == IMPORTED else name, kind, size, **others)
         self.shared = shared
 
     unit = "piece"
@@ -253,7 +253,13 @@ class Subwords(Pieces, Source):
 
 
 class Text(Pieces, Target):
-    """Free text in pieces: no output is malformed, but it may be empty."""
+    """Free text in pieces: no output is malformed, but it may be empty.
+
+    Args: see `Pieces`.
+    """
+
+    def __init__(self, name: str, kind: str, size: int, **others: Any):
+        super().__init__("target" if kind == IMPORTED else name, kind, size, **others)
 
     def symbols(self, reference: Any) -> list[str]:
         """The pieces of the target."""
@@ -317,10 +323,12 @@ class Parts(Pieces, Source):
         super().fit(part for value in values for part in self.parts(value))
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote, of whatever kind."""
-        self.pieces = load_subwords(
-            "characters" if (folder / f"{self.name}.json").is_file() else "bpe", folder, self.name
-        )
+        """Read what `save` wrote, of whatever kind, or the sources' imported pieces."""
+        if (folder / "source.model").is_file():
+            self.name = "source"
+        numbered, segmented = ((folder / f"{self.name}.{kind}").is_file() for kind in ("json", "model"))
+        kind = (IMPORTED if segmented else "characters") if numbered else "bpe"
+        self.pieces = load_subwords(kind, folder, self.name)
 
     unit = "piece"
 
