@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
 NAME = "ctranslate2"
-MORE = {"activation": ("relu", "gelu", "swish", "swiglu"), "norm": ("layer", "rms"), "positions": ("sinusoidal", "learned")}
+MORE = {
+    "activation": ("relu", "gelu", "swish", "swiglu"),
+    "norm": ("layer", "rms"),
+    "positions": ("sinusoidal", "learned"),
+}
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 _EPSILON = {"layer": 1e-5, "rms": 1e-6}
 

@@ -143,5 +143,5 @@ def test_imported_pieces_are_not_learned(imported, tmp_path):
         train_subwords("imported", TEXTS, size=SIZE)
     imported.save(tmp_path, "target")
     (tmp_path / "target.json").unlink()
-    with pytest.raises(DataError, match="target.json"):
+    with pytest.raises(DataError, match=r"target\.json"):
         load_subwords("imported", tmp_path, "target")
