@@ -27,6 +27,7 @@ VERBS = {  # verb -> module:function of this package, or a typer.Typer with verb
     "predict": "cli.predict:predict",
     "serve": "cli.serve:serve",
     "export": "cli.export:export",
+    "import": "cli.imports:import_model",
     "compare": "cli.compare:compare",
     "sweep": "cli.sweep:sweep",
     "distill": "cli.distill:distill",

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +191,12 @@ def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: An
     return f" [{found[0]:,.2f}, {found[1]:,.2f}]" if isinstance(found, (list, tuple)) and len(found) > 1 else ""
 
 
-def fetched(name: str) -> Path:
+def fetched(name: str, *, without: Sequence[str] = ()) -> Path:
     """The local copy of a model of the Hub, downloaded if it is not there.
 
     Args:
         name: `hf://owner/name`, perhaps with `@revision`.
+        without: patterns of files that are not downloaded.
 
     Raises:
         DataError: no such name, or no network.
@@ -206,7 +207,7 @@ def fetched(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
 
-        return Path(snapshot_download(found[1], revision=found[2]))
+        return Path(snapshot_download(found[1], revision=found[2], ignore_patterns=list(without)))
     except Exception as problem:  # the library raises its dependencies' errors, too
         reason = (
             "HF_HUB_OFFLINE is set"

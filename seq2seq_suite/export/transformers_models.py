@@ -7,6 +7,7 @@ all cosines, where the suite's alternate: the hidden state's features are renumb
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,30 @@ _LAYER = {
     "feed_forward.outer": ("fc2", 0),
     "feed_forward_norm": ("final_layer_norm", 0),
 }
-_KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias"}
+KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias"}  # of a module's tensors
+
+
+def modules(layers: Mapping[str, int]) -> Iterator[tuple[str, str, int]]:
+    """Our modules, theirs, and the axis of their weights along which the hidden state's features lie.
+
+    Args:
+        layers: of the stacks `encoder` and `decoder`.
+    """
+    for module, (name, axis) in _ENDS.items():
+        yield module, f"model.{name}", axis
+    for stack, count in layers.items():
+        for number in range(count):
+            for module, (name, axis) in _LAYER.items():
+                yield f"{stack}.layers.{number}.{module}", f"model.{stack}.layers.{number}.{name}", axis
+
+
+def feature_order(width: int) -> Tensor:
+    """(D,) int64: our number of each of their features, which have all sines of the positions before all cosines.
+
+    >>> feature_order(5).tolist()
+    [0, 2, 4, 1, 3]
+    """
+    return torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
 
 
 def check(config: Config, task: Task, directory: Path) -> None:
@@ -84,6 +108,7 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
         "tokenizer_config.json": {
             "tokenizer_class": "MarianTokenizer",
             "separate_vocabs": not both_sides(task)[0].shared,
+            **dict(zip(("source_lang", "target_lang"), task.languages, strict=False)),
             "model_max_length": config.data.max_length,
             "split_special_tokens": True,
             "clean_up_tokenization_spaces": False,
@@ -121,22 +146,12 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)[
 def converted(model: Seq2Seq, *, tied: bool) -> dict[str, Tensor]:
     """A model's weights under the names of transformers; vocabularies of two sizes are filled up to the larger."""
     ours, theirs = tensors(model), {}
-    width = model.embedding.embedding_dim
-    order = torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
-
-    def put(module: str, name: str, axis: int) -> None:
-        for kind, their_kind in _KINDS.items():
+    order = feature_order(model.embedding.embedding_dim)
+    for module, name, axis in modules({stack: len(getattr(model, stack).layers) for stack in ("encoder", "decoder")}):
+        for kind, their_kind in KINDS.items():
             if (tensor := ours.get(f"{module}.{kind}")) is not None:
                 moves = axis < tensor.dim()
-                theirs[f"model.{name}.{their_kind}"] = tensor.index_select(axis, order) if moves else tensor
-
-    for module, (name, axis) in _ENDS.items():
-        put(module, name, axis)
-    for stack in ("encoder", "decoder"):
-        for number in range(len(getattr(model, stack).layers)):
-            layer = f"{stack}.layers.{number}"
-            for module, (name, axis) in _LAYER.items():
-                put(f"{layer}.{module}", f"{layer}.{name}", axis)
+                theirs[f"{name}.{their_kind}"] = tensor.index_select(axis, order) if moves else tensor
     source, target = theirs["model.encoder.embed_tokens.weight"], theirs["model.decoder.embed_tokens.weight"]
     size = max(len(source), len(target))
     theirs["final_logits_bias"] = _filled(ours["output.bias"], size, UNLIKELY).unsqueeze(0)

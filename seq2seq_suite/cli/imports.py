@@ -1,0 +1,46 @@
+"""The verb `import`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seq2seq_suite.cli.arguments import PROGRAM, only_overrides
+from seq2seq_suite.cli.parameters import Overrides
+
+
+def import_model(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER",
+            show_default=False,
+            help="The model's folder, or its name OWNER/NAME[@REVISION] on the Hub.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option(metavar="DIR", show_default=False, help="The run directory to write.")],
+    overrides: Overrides = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
+) -> None:
+    """Write a pretrained encoder-decoder of Hugging Face's format as a run.
+
+    The other verbs then take it as they take a trained run, and `init_from` begins from it. Families: marian (OPUS-MT).
+    Nothing in the folder is executed.
+
+    \b
+    Examples:
+      python -m seq2seq_suite import Helsinki-NLP/opus-mt-en-de --output runs/opus
+      python -m seq2seq_suite import models/opus-mt-en-de --output runs/opus search.beam_size=1
+      python -m seq2seq_suite predict runs/opus "The dog sleeps."
+    """
+    changes = only_overrides(overrides or [])
+    from seq2seq_suite.imports.run import import_run
+
+    facts = import_run(model, output, overrides=changes, overwrite=overwrite, command=sys.argv)
+    print(
+        f"{output}: {facts['name']}{' at ' * bool(facts['revision'])}{facts['revision']}, a model of the family "
+        f"{facts['family']}, licence {facts['licence'] or 'not named'}\n  next: {PROGRAM} predict {output}"
+    )

@@ -1,0 +1,1 @@
+"""Pretrained encoder-decoders of other programs as runs: a family of models is a file and a row of `families`."""

@@ -1,0 +1,40 @@
+"""The families of models that can be imported, by `model_type` of their config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from seq2seq_suite.data.subwords import Subwords
+from seq2seq_suite.imports.checkpoint import Checkpoint
+from seq2seq_suite.imports.marian import Marian
+
+
+class Family(Protocol):
+    """What a checkpoint is in the suite's terms.
+
+    Attributes:
+        settings: keys of the configuration by section, those of `backbone` in full.
+        source, target: the pieces of both sides.
+    """
+
+    settings: dict[str, Any]
+    source: Subwords
+    target: Subwords
+
+    def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
+        """Each parameter of the model by its name, whose `shapes` are given; takes all weights of the checkpoint."""
+        raise NotImplementedError
+
+
+FAMILIES: dict[str, type[Family]] = {"marian": Marian}
+
+
+def family_of(checkpoint: Checkpoint) -> Family:
+    """The checkpoint as its family reads it; raises DataError if the suite has none of its architecture."""
+    kind = checkpoint.value("model_type", str)
+    if kind not in FAMILIES:
+        raise checkpoint.refusal(f"model_type is {kind}", f"one of {', '.join(FAMILIES)}")
+    return FAMILIES[kind](checkpoint)
