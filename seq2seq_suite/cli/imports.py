@@ -27,13 +27,13 @@ def import_model(
 ) -> None:
     """Write a pretrained encoder-decoder of Hugging Face's format as a run.
 
-    The other verbs then take it as they take a trained run, and `init_from` begins from it. Families: marian (OPUS-MT).
-    Nothing in the folder is executed.
+    The other verbs then take it as they take a trained run, and `init_from` begins from it; `data.path` names what
+    `evaluate`, `compare` and `distill` read. Families: marian (OPUS-MT). Nothing in the folder is executed.
 
     \b
     Examples:
       python -m seq2seq_suite import Helsinki-NLP/opus-mt-en-de --output runs/opus
-      python -m seq2seq_suite import models/opus-mt-en-de --output runs/opus search.beam_size=1
+      python -m seq2seq_suite import models/opus-mt-en-de --output runs/opus data.path=my-data search.beam_size=1
       python -m seq2seq_suite predict runs/opus "The dog sleeps."
     """
     changes = only_overrides(overrides or [])

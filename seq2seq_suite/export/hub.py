@@ -23,7 +23,7 @@ from seq2seq_suite.export import ctranslate2_model as export_ctranslate2
 from seq2seq_suite.export import transformers_models as export_transformers
 from seq2seq_suite.prediction.load_run import config_of, open_run
 from seq2seq_suite.runs.joint_directories import task_directories
-from seq2seq_suite.runs.records import read_summary
+from seq2seq_suite.runs.records import PROVENANCE, read_provenance, read_summary
 from seq2seq_suite.runs.run_directory import CONFIG
 from seq2seq_suite.runs.weights import MODEL, best, load_tensors
 from seq2seq_suite.tasks import find_task
@@ -161,6 +161,8 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     if config.task == "translation":
         options = config.options.model_dump()
         head["language"] = [options["source_language"], options["target_language"]]
+    if origin := _origin(directory):
+        head |= {"base_model": origin["name"]} | ({"license": origin["licence"]} if origin["licence"] else {})
     head["model-index"] = [{"name": name, "results": results}]
     rows = [
         f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
@@ -180,6 +182,12 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
         embedded=data == EMBEDDED,
         half=HALF if program in PROGRAMS and config.strategy.kind == "blocks" else "",
     )
+
+
+def _origin(directory: Path) -> Mapping[str, Any]:
+    """What provenance.json says of a model that `import` brought in; empty for other runs."""
+    path = directory / PROVENANCE
+    return getattr(read_provenance(directory), "imported", {}) if path.is_file() else {}
 
 
 def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: Any) -> str:

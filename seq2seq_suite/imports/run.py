@@ -83,10 +83,6 @@ def _check_changes(config: Config, family: Family) -> None:
                 expected=f"{value}, the model's own",
                 remedy="import it as it is, and train another one with init_from",
             )
-    if config.task != family.settings["task"]:
-        raise ConfigError(
-            f"task={config.task}", file=COMMAND_LINE, expected=family.settings["task"], remedy="leave it out"
-        )
 
 
 def _fill(learner: Learner, family: Family) -> None:

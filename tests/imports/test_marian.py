@@ -318,7 +318,7 @@ def test_what_the_suite_cannot_take_in_is_refused_by_name_and_leaves_nothing(who
         (["RUN"], "a run of the suite"),
         (["Helsinki-NLP/opus-mt-en-de"], "HF_HUB_OFFLINE is set"),
         (["WHOLE", "search.beam=2"], "search.beam"),
-        (["WHOLE", "task=summarisation"], "task=summarisation"),
+        (["WHOLE", "task=summarisation"], "a section of another task"),
         (["WHOLE", "backbone.width=32"], "backbone.width=32"),
         (["WHOLE", "strategy.kind=length_head"], "no weights for"),
     ],

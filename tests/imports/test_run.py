@@ -1,0 +1,103 @@
+"""A run that `import` wrote is one like any other: each verb takes it, and others begin from it."""
+
+import json
+
+import pytest
+import torch
+from pretrained import TEXTS, write_marian
+
+import seq2seq_suite as s2s
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.prediction.load_run import open_run
+from seq2seq_suite.runs.records import read_provenance, read_summary
+
+SMALL = ["device=cpu", "training.threads=1", "training.max_updates=2", "training.validate_every=2"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run directory; beside it `data` with splits, and `pairs.jsonl`."""
+    folder = tmp_path_factory.mktemp("imported")
+    write_marian(folder / "opus", max_position_embeddings=512)
+    words = ["search.beam_size=1", f"data.path={folder / 'data'}"]
+    assert cli.main(["import", str(folder / "opus"), "--output", str(folder / "run"), *words]) == 0
+    rows = [json.dumps({"en": source, "de": target}) for source, target in zip(*TEXTS.values(), strict=True)]
+    (folder / "data").mkdir()
+    for split, some in {"train": rows[:8], "validation": rows[8:10], "test": rows[10:12]}.items():
+        (folder / "data" / f"{split}.jsonl").write_text("\n".join(some) + "\n")
+    return folder / "run"
+
+
+def test_provenance_has_the_cards_facts_and_the_hash_of_the_weights(run):
+    facts = read_provenance(run).model_dump()["imported"]
+    assert (facts["family"], facts["name"], facts["licence"]) == ("marian", "opus", "cc-by-4.0")
+    assert facts["languages"] == "en, de" and len(facts["sha256 of model.safetensors"]) == 64
+    assert read_summary(run).splits == {} and read_summary(run).parameters > 10_000
+
+
+def test_a_folder_in_the_hubs_cache_has_its_revision(run, tmp_path):
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    (tmp_path / "snapshots").mkdir()
+    (tmp_path / "snapshots" / commit).symlink_to(run.parent / "opus")
+    (run.parent / "opus").rename(tmp_path / commit)
+    try:
+        assert cli.main(["import", str(tmp_path / commit), "--output", str(tmp_path / "run")]) == 0
+    finally:
+        (tmp_path / commit).rename(run.parent / "opus")
+    assert read_provenance(tmp_path / "run").model_dump()["imported"]["revision"] == commit
+
+
+def test_it_predicts_by_the_command_and_by_the_api(run, capsys):
+    assert cli.main(["predict", str(run), TEXTS["en"][0]]) == 0
+    assert capsys.readouterr().out.strip() == s2s.load(run).predict([TEXTS["en"][0]])[0].text
+    assert cli.main(["import", str(run.parent / "opus"), "--output", str(run)]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_evaluate_compare_export_and_distill_take_it(run, tmp_path, capsys):
+    data = run.parent / "data"
+    assert cli.main(["evaluate", str(run)]) == 0
+    assert cli.main(["evaluate", str(run), "--data", str(data / "train.jsonl")]) == 0
+    assert (run / "predictions" / "test-train.jsonl").is_file()
+    other = tmp_path / "again"
+    assert cli.main(["import", str(run.parent / "opus"), "--output", str(other), f"data.path={data}"]) == 0
+    assert cli.main(["evaluate", str(other)]) == 0
+    assert cli.main(["compare", str(run), str(other)]) == 0
+    assert "bleu" in capsys.readouterr().out.lower()
+    assert cli.main(["export", str(run), "--to", "hub-folder", str(tmp_path / "hub")]) == 0
+    assert s2s.load(tmp_path / "hub").predict(TEXTS["en"][:2]) == s2s.load(run).predict(TEXTS["en"][:2])
+    card = (tmp_path / "hub" / "README.md").read_text()
+    assert "license: cc-by-4.0" in card and "base_model: opus" in card
+    assert cli.main(["distill", str(run), "--output", str(tmp_path / "distilled")]) == 0
+    assert (tmp_path / "distilled" / "train.jsonl").is_file()
+
+
+def test_ctranslate2_gives_the_same_outputs(run, capsys):
+    pytest.importorskip("ctranslate2", reason="comes with the extra `ctranslate2`")
+    said = []
+    for engine in ("pytorch", "ctranslate2"):
+        assert cli.main(["predict", str(run), "--engine", engine, *TEXTS["en"][:2]]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+BEGUN = {
+    "further": ["translation.source_language=en", "init_parts=[all]"],
+    "ctc": ["strategy.kind=ctc", "strategy.factor=3.0", "init_parts=[frontend,encoder]"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BEGUN)
+def test_training_begins_from_it(run, tmp_path, kind):
+    backbone = {key: value for key, value in open_run(run, ["device=cpu"]).config.backbone.model_dump().items()}
+    settings = [f"backbone.{key}={json.dumps(value)}" for key, value in backbone.items() if key != "size"]
+    chosen = ["translation.source_subwords=imported", "translation.target_subwords=imported", "data.max_length=60"]
+    words = [*settings, *chosen, *SMALL, *BEGUN[kind], f"init_from={run}", f"data.path={run.parent / 'data'}"]
+    words += ["training.learning_rate=1e-12", "search.max_length_factor=2.0"]
+    assert cli.main(["run", "tasks/translation.yaml", *words, "--output", str(tmp_path / "run")]) == 0
+    ours, theirs = (open_run(one, ["device=cpu"]).predictor.model for one in (tmp_path / "run", run))
+    for name, tensor in theirs.encoder.state_dict().items():
+        torch.testing.assert_close(ours.encoder.state_dict()[name], tensor)
+    assert (tmp_path / "run" / "vocabulary" / "source.model").is_file()
