@@ -108,7 +108,7 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
         "tokenizer_config.json": {
             "tokenizer_class": "MarianTokenizer",
             "separate_vocabs": not both_sides(task)[0].shared,
-            **dict(zip(("source_lang", "target_lang"), task.languages, strict=False)),
+            **dict(zip(("source_lang", "target_lang"), task.languages or (), strict=False)),
             "model_max_length": config.data.max_length,
             "split_special_tokens": True,
             "clean_up_tokenization_spaces": False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -13,23 +13,29 @@ from seq2seq_suite.imports.marian import Marian
 
 
 class Family(Protocol):
-    """What a checkpoint is in the suite's terms.
+    """What a checkpoint is in the suite's terms."""
 
-    Attributes:
-        settings: keys of the configuration by section, those of `backbone` in full.
-        source, target: the pieces of both sides.
-    """
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keys of the configuration by section, of `backbone` all that weights depend on."""
+        raise NotImplementedError
 
-    settings: dict[str, Any]
-    source: Subwords
-    target: Subwords
+    @property
+    def source(self) -> Subwords:
+        """The pieces of the sources."""
+        raise NotImplementedError
+
+    @property
+    def target(self) -> Subwords:
+        """The pieces of the targets."""
+        raise NotImplementedError
 
     def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
         """Each parameter of the model by its name, whose `shapes` are given; takes all weights of the checkpoint."""
         raise NotImplementedError
 
 
-FAMILIES: dict[str, type[Family]] = {"marian": Marian}
+FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {"marian": Marian}
 
 
 def family_of(checkpoint: Checkpoint) -> Family:
