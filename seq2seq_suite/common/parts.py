@@ -53,11 +53,13 @@ class Positions(Part):
         inside: they act inside self-attention; otherwise they are added to the input.
         bounded: they need `backbone.max_positions`.
         even_heads: they need an even width of each head.
+        directed: those of a decoder are made with `causal`.
     """
 
     inside: bool = False
     bounded: bool = True
     even_heads: bool = False
+    directed: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,13 @@ POSITIONS = {
     "alibi": Positions(
         f"{_MODEL}.variants.alibi.AlibiPositions", inside=True, bounded=False, refuses=(_NO_ROW_OF_ITS_OWN,)
     ),
+    "t5": Positions(
+        f"{_MODEL}.variants.bucket_positions.BucketPositions",
+        inside=True,
+        bounded=False,
+        directed=True,
+        refuses=(_NO_ROW_OF_ITS_OWN,),
+    ),
     "none": Positions(f"{_MODEL}.positions.NoPositions", compiled=True, bounded=False),
 }
 ACTIVATIONS = {
@@ -114,6 +123,7 @@ ACTIVATIONS = {
     "gelu": Activation(f"{_TORCH}.gelu", compiled=True),
     "swish": Activation(f"{_TORCH}.silu", compiled=True),  # x / (1 + exp(-x)), Ramachandran et al. 2017, eq. 1
     "swiglu": Activation(f"{_TORCH}.silu", compiled=True, gated=True),
+    "geglu": Activation(f"{_MODEL}.variants.swiglu.gelu_tanh", gated=True),
 }
 FEED_FORWARDS = {"dense": Part(f"{_MODEL}.layers.FeedForward", compiled=True)}
 ATTENTIONS = {

@@ -198,6 +198,7 @@ class Config(Section):
             ("training.optimizer", training.optimizer, "training.shard" in without),
             ("multilabel.pointer", "true", points),
             ("task", "multitask", self.task == "multitask"),
+            ("backbone.positions", "t5", backbone.positions == "t5"),  # all layers of a stack have one table
             ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
             ("backbone.decoder", "rnn", backbone.decoder == "rnn"),
         ):

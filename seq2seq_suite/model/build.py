@@ -282,7 +282,7 @@ def build_encoder(backbone: Backbone) -> nn.Module:
 
 def build_decoder(backbone: Backbone, *, has_memory: bool) -> TransformerDecoder | RecurrentDecoder:
     """The decoder."""
-    shape, positions = layer_shape(backbone, backbone.decoder_kernel), _positions_inside(backbone)
+    shape, positions = layer_shape(backbone, backbone.decoder_kernel), _positions_inside(backbone, decoder=True)
     if backbone.decoder == "rnn":
         return RecurrentDecoder(
             backbone.width, backbone.decoder_layers, cell=backbone.cell, dropout_rate=backbone.dropout
@@ -301,11 +301,12 @@ def build_decoder(backbone: Backbone, *, has_memory: bool) -> TransformerDecoder
     )
 
 
-def _positions_inside(backbone: Backbone) -> RelativePositions | None:
+def _positions_inside(backbone: Backbone, *, decoder: bool = False) -> RelativePositions | None:
     if not _act_inside(backbone):
         return None
+    directed = {"causal": True} if decoder and row_of(POSITIONS, backbone.positions).directed else {}
     return part_of(backbone, "positions")(
-        backbone.width // backbone.num_heads, backbone.max_positions, num_heads=backbone.num_heads
+        backbone.width // backbone.num_heads, backbone.max_positions, num_heads=backbone.num_heads, **directed
     )
 
 

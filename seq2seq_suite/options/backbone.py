@@ -106,7 +106,7 @@ class Backbone(Section):
     norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power uses the statistics of each batch
     norm_placement: Residual = "pre"
     positions: Positions = "sinusoidal"  # alibi: a penalty on
-    # distance in each head; none: a bag of words
+    # distance in each head; t5: a learned bias of each head for each bucket of distances; none: a bag of words
     max_positions: Positive = 2048  # longest sequence
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
     # ConvS2S; none: a decoder-only model reads the source, then predicts the target (GPT)

@@ -247,7 +247,7 @@ class BlocksOptions(WithSource):
         ),
         Need(
             "backbone.positions",
-            lambda kind: kind not in ("rotary", "alibi"),
+            lambda kind: kind not in ("rotary", "alibi", "t5"),
             "reads two copies of the target side by side, whose distances are not those of their symbols",
             "backbone.positions=sinusoidal",
         ),

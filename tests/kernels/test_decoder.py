@@ -16,6 +16,7 @@ KINDS = {
     "rms": {"norm": "rms", "activation": "gelu"},
     "rotary": {"positions": "rotary", "activation": "swiglu"},
     "alibi": {"positions": "alibi", "decoder_layers": 1},
+    "t5": {"positions": "t5"},
     "experts": {"experts": 2, "experts_per_token": 1},
     "decoder alone": {"encoder": "none"},
 }

@@ -77,6 +77,14 @@ def test_swish_is_its_equation(layer_shape, roughen):
     torch.testing.assert_close(network(x), expected)
 
 
+def test_geglu_is_its_equation_with_the_approximate_gelu(layer_shape, roughen):
+    shape, x = layer_shape(activation="geglu", feed_forward_width=48), torch.randn(2, 3, 16)
+    network = roughen(shape.feed_forward(shape))
+    gate, value = (x @ half.t() for half in network.inner.weight.chunk(2))
+    gate = gate / 2 * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (gate + 0.044715 * gate**3)))
+    torch.testing.assert_close(network(x), (gate * value) @ network.outer.weight.t())
+
+
 def test_swiglu_is_its_equation_at_two_thirds_of_the_width(layer_shape, roughen):
     shape, x = layer_shape(activation="swiglu", feed_forward_width=48), torch.randn(2, 3, 16)
     network = roughen(shape.feed_forward(shape))

@@ -20,6 +20,7 @@ KINDS = {
     "post-norm": ({"norm_placement": "post", "positions": "learned"}, SHAPE),
     "rotary": ({"positions": "rotary"}, SHAPE),
     "alibi": ({"positions": "alibi"}, SHAPE),
+    "t5": ({"positions": "t5", "activation": "geglu"}, SHAPE),
     "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SHAPE),
     "rnn": ({"decoder": "rnn"}, SHAPE),
     "prefix": ({"encoder": "none"}, SHAPE),

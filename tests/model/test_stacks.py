@@ -86,7 +86,9 @@ def test_a_later_symbol_never_changes_an_earlier_output(make_model, backbone):
 @torch.inference_mode()
 @pytest.mark.parametrize("pieces", [(1,) * 7, (3, 1, 3), (2, 5)])
 @pytest.mark.parametrize(
-    "backbone", [*({"positions": kind} for kind in ("sinusoidal", "learned", "rotary", "alibi")), *VARIANTS], ids=str
+    "backbone",
+    [*({"positions": kind} for kind in ("sinusoidal", "learned", "rotary", "alibi", "t5")), *VARIANTS],
+    ids=str,
 )
 def test_cached_decoding_is_uncached_decoding(make_model, backbone, pieces):
     model = make_model(**backbone)
