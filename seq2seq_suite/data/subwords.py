@@ -315,6 +315,12 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     return processor
 
 
+def pieces_in(model: bytes) -> list[str]:
+    """The pieces of a model of SentencePiece by their own numbers; raises ValueError or RuntimeError if it is none."""
+    processor = _opened(model)
+    return processor.id_to_piece(list(range(len(processor))))
+
+
 def _opened(model: bytes) -> SentencePieceProcessor:
     from sentencepiece import SentencePieceProcessor
 

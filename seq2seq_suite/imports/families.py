@@ -10,6 +10,7 @@ from torch import Tensor
 from seq2seq_suite.data.subwords import Subwords
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.marian import Marian
+from seq2seq_suite.imports.t5 import T5
 
 
 class Family(Protocol):
@@ -35,7 +36,7 @@ class Family(Protocol):
         raise NotImplementedError
 
 
-FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {"marian": Marian}
+FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {"marian": Marian, "t5": T5}
 
 
 def family_of(checkpoint: Checkpoint) -> Family:

@@ -14,17 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.errors import truncate
-from seq2seq_suite.common.types import BEGIN, UNLIKELY
+from seq2seq_suite.common.types import UNLIKELY
 from seq2seq_suite.data.subwords import ImportedPieces
-from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.export.transformers_models import KINDS, feature_order, modules
 from seq2seq_suite.imports.checkpoint import Checkpoint
+from seq2seq_suite.imports.text import IMPORTED, bias_of, numbered, room
 from seq2seq_suite.model.positions import sinusoids
 
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}  # their names -> ours
 _SHARED, _POSITIONS = "model.shared.weight", "model.{}.embed_positions.weight"
-_NO_BEGIN = -100.0  # bias of a row that repeats another's: its probability is 0 in float32
 _SAME = ("attention_heads", "ffn_dim")  # of encoder and decoder
 
 
@@ -93,7 +91,6 @@ class Marian:
         names = {number: name for name, number in given.items() if type(number) is int and 0 <= number < size}
         keys = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
         specials = [*map(self.checkpoint.value, keys), given.get(unknown, -1)]
-        others = sorted(names.keys() - {*specials})
         unnamed = sorted({*range(size)} - names.keys() - {*specials})
         possible = bool(unnamed) and (side == "target" or self.joint) and self.bias[unnamed].max() > UNLIKELY
         if len(names) < len(given) or not {*specials} <= {*range(size)} or possible:
@@ -102,35 +99,25 @@ class Marian:
                 f"the vocabulary of this model: {unknown}, and a piece for each row",
                 file=file,
             )
-        vocabulary = Vocabulary(tuple(names[number] for number in others), (1,) * len(others))
-        try:
-            return ImportedPieces(self.checkpoint.bytes(f"{side}.spm"), vocabulary), [*specials, *others]
-        except (ValueError, RuntimeError) as problem:
-            raise self.checkpoint.refusal(
-                truncate(str(problem)), "a model of SentencePiece", file=f"{side}.spm"
-            ) from None
+        return numbered(self.checkpoint, f"{side}.spm", names, specials)
 
     def _settings(self, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
         value, config = self.checkpoint.value, self.checkpoint.config
         generation = self.checkpoint.read("generation_config.json", optional=True)
-        positions = value("max_position_embeddings")
-        extra = min(20, positions // 4)
+        beams, limits = (
+            generation.get("num_beams") or config.get("num_beams") or 1,
+            room(value("max_position_embeddings")),
+        )
         languages = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
         source, target = languages if all(languages) and languages[0] != languages[1] else ("source", "target")
         return {
             "task": "translation",
-            # An output may be twice as long as its source: positions end there.
-            "data": {"max_length": (positions - extra) // 2 - 2},
-            "search": {
-                "beam_size": generation.get("num_beams") or config.get("num_beams") or 1,
-                "max_length_factor": 2.0,
-                "max_length_extra": extra,
-            },
+            **limits,
+            "search": {"beam_size": beams, **limits["search"]},
             "translation": {
                 "source_language": source,
                 "target_language": target,
-                "source_subwords": "imported",
-                "target_subwords": "imported",
+                **IMPORTED,
                 "joint": self.joint,
                 "vocabulary_size": len(self.target),
             },
@@ -145,7 +132,7 @@ class Marian:
                 "activation": ACTIVATIONS[value("activation_function", str)],
                 "norm_placement": "post",
                 "positions": "sinusoidal",
-                "max_positions": positions,
+                "max_positions": value("max_position_embeddings"),
                 "tie_embeddings": self.tied,
             },
         }
@@ -158,10 +145,7 @@ class Marian:
         yield "frontend.embedding.weight", source[self.source_rows][:, back]
         yield "embedding.weight", target[self.target_rows][:, back]
         yield "output.weight", self.output[self.target_rows][:, back]
-        bias = self.bias[self.target_rows]
-        if self.target_rows.count(self.target_rows[BEGIN]) > 1:
-            bias[BEGIN] = _NO_BEGIN
-        yield "output.bias", bias
+        yield "output.bias", bias_of(self.bias, self.target_rows)
         for module, name, axis in modules(self.layers):
             if module.rpartition(".")[2] in ("embedding", "positions"):
                 continue

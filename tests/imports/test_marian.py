@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from pretrained import TEXTS, need_transformers, taught, write_marian
+from pretrained import TEXTS, generated, need_transformers, taught, write_marian
 from safetensors.torch import load_file, save_file
 
 from seq2seq_suite.cli import app as cli
@@ -116,23 +116,6 @@ def test_gradients_are_equal(pair, tmp_path):
             )
             checked += float(expected.abs().max()) > 1e-4
     assert checked > 20
-
-
-def generated(model, tokenizer, text, limit, beams=1):
-    """The output of transformers' search and its score; length normalises nothing."""
-    found = model.generate(
-        **tokenizer(text, return_tensors="pt"),
-        num_beams=beams,
-        max_new_tokens=limit,
-        length_penalty=0.0,
-        early_stopping="never" if beams > 1 else False,
-        renormalize_logits=True,
-        suppress_tokens=[tokenizer.pad_token_id, tokenizer.unk_token_id],
-        output_scores=True,
-        return_dict_in_generate=True,
-    )
-    score = float(found.sequences_scores[0]) if beams > 1 else None
-    return tokenizer.batch_decode(found.sequences, skip_special_tokens=True)[0], score
 
 
 def test_greedy_outputs_are_equal(pair):

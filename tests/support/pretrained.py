@@ -75,6 +75,23 @@ def taught(model: Any, batch: Any, updates: int) -> Any:
     return model.eval()
 
 
+def generated(model, tokenizer, text, limit, beams=1):
+    """The output of transformers' search and its score; length normalises nothing."""
+    found = model.generate(
+        **tokenizer(text, return_tensors="pt"),
+        num_beams=beams,
+        max_new_tokens=limit,
+        length_penalty=0.0,
+        early_stopping="never" if beams > 1 else False,
+        renormalize_logits=True,
+        suppress_tokens=[tokenizer.pad_token_id, tokenizer.unk_token_id],
+        output_scores=True,
+        return_dict_in_generate=True,
+    )
+    score = float(found.sequences_scores[0]) if beams > 1 else None
+    return tokenizer.batch_decode(found.sequences, skip_special_tokens=True)[0], score
+
+
 def write_marian(folder: Path, *, separate: bool = False, **changes: Any) -> Any:
     """Write a `MarianMTModel` with the tokenizer's files as OPUS-MT has them; returns the model."""
     transformers = need_transformers()
@@ -121,4 +138,51 @@ def write_marian(folder: Path, *, separate: bool = False, **changes: Any) -> Any
     with torch.no_grad():
         model.final_logits_bias.normal_(std=0.5)
     model.save_pretrained(folder)
+    return model
+
+
+def write_t5(folder: Path, *, gated: bool = False, **changes: Any) -> Any:
+    """Write a `T5ForConditionalGeneration`: 1.0, or 1.1 if it is `gated`; returns the model."""
+    from safetensors.torch import save_file
+    from sentencepiece import SentencePieceTrainer
+
+    transformers = need_transformers()
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter([*TEXTS["en"], *TEXTS["de"]]),
+        model_writer=buffer,
+        vocab_size=180,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=3,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+    )
+    (folder / "spiece.model").write_bytes(buffer.getvalue())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T5Tokenizer", "extra_ids": 7}))
+    (folder / "README.md").write_text(CARD)
+    sizes = {
+        "vocab_size": 192,
+        "d_model": 16,
+        "d_kv": 8,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_heads": 2,
+        "feed_forward_proj": "gated-gelu" if gated else "relu",
+        "tie_word_embeddings": not gated,
+        "decoder_start_token_id": 0,
+    }
+    torch.manual_seed(3)
+    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**{**sizes, **changes}))
+    if gated:
+        model.lm_head.weight = torch.nn.Parameter(torch.randn(192, model.model_dim) * 0.3)
+    roughened(model, 0.2)
+    model.config.save_pretrained(folder)
+    weights = {name: one for name, one in model.state_dict().items() if ".embed_tokens." not in name}
+    if not gated:
+        del weights["lm_head.weight"]
+    save_file({name: one.contiguous() for name, one in weights.items()}, folder / "model.safetensors", {"format": "pt"})
     return model
