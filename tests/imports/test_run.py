@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from pretrained import TEXTS, write_marian
+from pretrained import TEXTS, write_marian, write_t5
 
 import seq2seq_suite as s2s
 from seq2seq_suite.cli import app as cli
@@ -101,3 +101,48 @@ def test_training_begins_from_it(run, tmp_path, kind):
     for name, tensor in theirs.encoder.state_dict().items():
         torch.testing.assert_close(ours.encoder.state_dict()[name], tensor)
     assert (tmp_path / "run" / "vocabulary" / "source.model").is_file()
+
+
+LABELS = ["multilabel.encoding=pieces", "search.max_length_factor=1.0", "training.learning_rate=1e-12"]
+
+
+@pytest.mark.slow
+def test_a_task_of_labels_begins_from_its_front_end_and_encoder(run, tmp_path):
+    rows = [json.dumps({"text": text, "labels": [text.split()[0].lower()]}) for text in TEXTS["en"][:8]]
+    (tmp_path / "data").mkdir()
+    for split in ("train", "validation", "test"):
+        (tmp_path / "data" / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
+    config = open_run(run, ["device=cpu"]).config.backbone.model_dump()
+    summary = s2s.train(
+        {"task": "multilabel", "backbone": config, "data": {"path": str(tmp_path / "data"), "max_length": 100}},
+        output=tmp_path / "run",
+        settings=[*SMALL, *LABELS, f"init_from={run}"],
+    )
+    ours, theirs = (open_run(one, ["device=cpu"]) for one in (tmp_path / "run", run))
+    torch.testing.assert_close(ours.predictor.model.frontend.state_dict(), theirs.predictor.model.frontend.state_dict())
+    text = TEXTS["en"][0].lower()
+    assert (
+        ours.task.source.encode(tuple(text.split()), {}).tolist()[1:]
+        == theirs.task.source.encode(text, {}).tolist()[:-1]
+    )
+    assert summary.predict([text])
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_t5(tmp_path):
+    write_t5(tmp_path / "t5", gated=True)
+    assert cli.main(["import", str(tmp_path / "t5"), "--output", str(tmp_path / "run")]) == 0
+    rows = [
+        json.dumps({"source": f"translate: {one}", "target": two}) for one, two in zip(*TEXTS.values(), strict=True)
+    ]
+    for split in ("train", "validation", "test"):
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows[:8]) + "\n")
+    begun = open_run(tmp_path / "run", ["device=cpu"]).config.model_dump()
+    kept = {key: begun[key] for key in ("task", "backbone", "translation", "search", "data")}
+    kept["data"]["path"], settings = str(tmp_path), ["init_parts=[all]", f"init_from={tmp_path / 'run'}"]
+    s2s.train(kept, output=tmp_path / "further", settings=[*SMALL, *settings, "training.learning_rate=1e-12"])
+    ours, theirs = (
+        open_run(tmp_path / one, ["device=cpu"]).predictor.learner.state_dict() for one in ("further", "run")
+    )
+    assert ours.keys() == theirs.keys()
+    torch.testing.assert_close(ours, theirs)
