@@ -49,9 +49,10 @@ class T5:
         for key, fixed in _FIXED.items():
             if config.get(key, fixed) != fixed:
                 raise checkpoint.refusal(f"{key} is {config[key]}", str(fixed))
-        if value("feed_forward_proj", str) not in ACTIVATIONS:
-            raise checkpoint.refusal(f"feed_forward_proj is {config['feed_forward_proj']}", " or ".join(ACTIVATIONS))
-        self.activation = ACTIVATIONS[config["feed_forward_proj"]]
+        network = str(config.get("feed_forward_proj", "relu"))  # files of T5 1.0 do not name it
+        if network not in ACTIVATIONS:
+            raise checkpoint.refusal(f"feed_forward_proj is {network}", " or ".join(ACTIVATIONS))
+        self.activation = ACTIVATIONS[network]
         self.width, self.head, self.heads = value("d_model"), value("d_kv"), value("num_heads")
         if self.heads * self.head > self.width or self.width % self.head:
             raise checkpoint.refusal(

@@ -158,3 +158,20 @@ def test_what_the_suite_cannot_take_in_is_refused_by_name(tmp_path, capsys, kind
     assert cli.main(["import", str(tmp_path / "t5"), "--output", str(tmp_path / "run")]) == 2
     found = capsys.readouterr().err
     assert said in found and "Traceback" not in found and not (tmp_path / "run").exists()
+
+
+def test_files_as_they_once_were_give_the_same_run(tmp_path):
+    """Of T5 1.0: copies of the embedding, a bias that was never used, and few keys in config.json."""
+    write_t5(tmp_path / "t5")
+    wanted = taken(tmp_path / "t5", tmp_path / "run").predictor.model.state_dict()
+    path, weights = tmp_path / "t5" / "config.json", load_file(tmp_path / "t5" / MODEL)
+    unnamed = ("feed_forward_proj", "num_decoder_layers", "scale_decoder_outputs", "tie_word_embeddings")
+    config = {key: value for key, value in json.loads(path.read_text()).items() if key not in unnamed}
+    path.write_text(json.dumps(config | {"n_positions": 512}))
+    copies = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
+    weights |= {name: weights["shared.weight"].clone() for name in copies}
+    weights["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.randn(32, 2)
+    (tmp_path / "t5" / MODEL).unlink()
+    torch.save(weights, tmp_path / "t5" / "pytorch_model.bin")
+    found = taken(tmp_path / "t5", tmp_path / "again").predictor.model.state_dict()
+    assert found.keys() == wanted.keys() and all(torch.equal(found[name], wanted[name]) for name in wanted)
