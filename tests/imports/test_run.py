@@ -138,3 +138,18 @@ def test_training_goes_on_from_t5(tmp_path):
     )
     assert ours.keys() == theirs.keys()
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.slow
+def test_summaries_begin_from_its_pieces_and_its_weights(run, tmp_path):
+    rows = [json.dumps({"text": text, "summary": text.split()[-1]}) for text in TEXTS["en"][:8]]
+    for split in ("train", "validation", "test"):
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
+    config = open_run(run, ["device=cpu"]).config.backbone.model_dump()
+    begun = s2s.train(
+        {"task": "summarisation", "backbone": config, "data": {"path": str(tmp_path), "max_length": 100}},
+        output=tmp_path / "run",
+        settings=[*SMALL, "summarisation.subwords=imported", "search.max_length_factor=1.0", f"init_from={run}"],
+    )
+    assert begun.predict([TEXTS["en"][0]]) == s2s.load(tmp_path / "run").predict([TEXTS["en"][0]])
+    assert (tmp_path / "run" / "vocabulary" / "target.json").is_file()
