@@ -27,12 +27,13 @@ STUDENTS_PATH = (
     "strategies/parallel/base.py",
     "strategies/parallel/length_head.py",
 )
-STUDENTS_LINES = 1_436  # with all that they import; 1,876 lines of text before `ruff format`, 3,628 once
+STUDENTS_LINES = 1_456  # with all that they import, 20 of them for `consistency`; 3,628 lines of text once
 OPEN_TO_ALL = {"common"}
 IN_A_CIRCLE: set[str] = set()  # must stay empty
 MOST_LINES = 290
 # Statements may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 15_467, "pages": 1_193, "lab": 4_952}
+# Since 15,467: 448 for imports, 89 for consistency and risk, 57 for figures of decoding (10 on pages).
+MOST_CODE = {"house": 16_065, "pages": 1_203, "lab": 4_952}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
