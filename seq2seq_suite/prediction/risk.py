@@ -45,7 +45,9 @@ def by_risk(task: Task, example: Example, candidates: Sequence[Hypothesis]) -> l
         one: sum(count * found.get((one, other), 0.0) for other, count in counts.items()) / counts.total()
         for one in outputs
     }
-    scored = [replace(one, score=means.get(text, 0.0)) for one, text in zip(candidates, texts, strict=True)]
+    scored = [
+        replace(one, score=0.0 if text is None else means[text]) for one, text in zip(candidates, texts, strict=True)
+    ]
     return sorted(scored, key=lambda one: -one.score)
 
 
