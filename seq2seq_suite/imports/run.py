@@ -43,7 +43,7 @@ def import_run(
         ConfigError: the directory is in use, or an override is wrong.
         DataError: it is no model, an incomplete one, or one that the suite cannot express; nothing is left behind.
     """
-    with RunDirectory.claim(output, resume=False, overwrite=overwrite) as run:
+    with RunDirectory.claim(output, resume=None, overwrite=overwrite) as run:
         checkpoint = Checkpoint.of(source)
         family = family_of(checkpoint)
         config = config_file.from_mapping(family.settings, overrides)

@@ -77,14 +77,14 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def claim(cls, path: Path, *, resume: bool, overwrite: bool) -> Iterator[RunDirectory]:
+    def claim(cls, path: Path, *, resume: bool | None, overwrite: bool) -> Iterator[RunDirectory]:
         """A directory to run in, locked against other runs.
 
         A start that fails, for instance because of a mistake in the data, leaves no directory behind.
 
         Args:
             path: where; created if it does not exist.
-            resume: continue the run in the directory.
+            resume: continue the run in the directory; None if the command cannot.
             overwrite: delete the run that is there, once `write_config` says that the new one begins.
 
         Raises:
@@ -93,7 +93,7 @@ class RunDirectory:
             RunError: while running, a file could not be written or read, or the directory was deleted.
         """
         run = cls(path)
-        made = run._make(resume=resume, overwrite=overwrite)
+        made = run._make(resume=bool(resume), overwrite=overwrite)
         try:
             with held(run.path) as is_there:
                 run._finish_replacing()
@@ -105,8 +105,8 @@ class RunDirectory:
                         "the directory is not empty",
                         file=str(path),
                         expected="a new one for a new run",
-                        remedy="--resume continues the run in it, --overwrite deletes it first, "
-                        "--output DIR writes elsewhere",
+                        remedy=("" if resume is None else "--resume continues the run in it, ")
+                        + "--overwrite deletes it first, --output DIR writes elsewhere",
                     )
                 run._is_there = is_there
                 try:

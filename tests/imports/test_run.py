@@ -51,7 +51,8 @@ def test_it_predicts_by_the_command_and_by_the_api(run, capsys):
     assert cli.main(["predict", str(run), TEXTS["en"][0]]) == 0
     assert capsys.readouterr().out.strip() == s2s.load(run).predict([TEXTS["en"][0]])[0].text
     assert cli.main(["import", str(run.parent / "opus"), "--output", str(run)]) == 2
-    assert "not empty" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "not empty" in said and "--overwrite deletes" in said and "--resume" not in said
 
 
 @pytest.mark.slow
