@@ -121,6 +121,8 @@ def test_settings_that_cannot_work_are_warned_of(folder):
     text = "\n".join(found(small_config(folder, warmup_updates=50, validate_every=100, batch_tokens=16))[1])
     for key in ("training.warmup_updates=50", "training.validate_every", "training.batch_tokens is 16"):
         assert key in text
+    once = small_config(folder, max_updates=40, warmup_updates=2, validate_every=40)
+    assert "training.validate_every" not in "\n".join(found(once)[1])
 
 
 class Known:

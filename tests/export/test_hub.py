@@ -62,6 +62,9 @@ def test_the_card_has_the_hubs_head_and_the_runs_figures(run, tmp_path):
     figures = {metric["type"]: metric["value"] for metric in head["model-index"][0]["results"][0]["metrics"]}
     assert figures == run.summary["splits"]["test"]
     assert all(title in text for title in ("## Figures", "## Data and training", "## Limits", "s2s.load("))
+    metric = run.summary["primary_metric"]
+    low, high = run.summary["intervals"]["test"][metric]
+    assert f"| test | {metric.replace('_', ' ')} | {figures[metric]:.2f} [{low:.2f}, {high:.2f}] |" in text
 
 
 @pytest.mark.parametrize(
