@@ -297,6 +297,8 @@ def test_every_combination_of_settings_has_a_row(run, tmp_path, capsys):
     assert set(names) <= set(summary["decoding"])
     assert not list((copy / "inspection").glob("*@*")) and names[-1] in (copy / "report.html").read_text()
     assert evaluate(copy, "search.beam_size=2")["splits"] == {"test@beam_size=2": summary["splits"]["test@beam_size=2"]}
+    assert cli.main(["evaluate", str(copy), "search.beam_size=3,4"]) == 0
+    assert "test@beam_size=4" in (copy / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pretrained import TEXTS, write_marian, write_t5
 
 import seq2seq_suite as s2s
 from seq2seq_suite.cli import app as cli
+from seq2seq_suite.imports import checkpoint
 from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.runs.records import read_provenance, read_summary
 
@@ -45,6 +46,23 @@ def test_a_folder_in_the_hubs_cache_has_its_revision(run, tmp_path):
     finally:
         (tmp_path / commit).rename(run.parent / "opus")
     assert read_provenance(tmp_path / "run").model_dump()["imported"]["revision"] == commit
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+def test_a_model_of_the_hub_comes_without_bin_where_it_has_safetensors(tmp_path, monkeypatch, weights):
+    (tmp_path / "config.json").write_text('{"model_type": "marian"}')
+    (tmp_path / weights).write_bytes(b"")
+    asked = []
+
+    def fetched(name, *, without):
+        asked.append((name, "*.bin" in without))
+        return tmp_path
+
+    monkeypatch.setattr(checkpoint, "fetched", fetched)
+    monkeypatch.setattr(checkpoint, "Weights", lambda folder: folder)
+    assert checkpoint.Checkpoint.of("owner/opus@v1").name == "owner/opus"
+    first = ("hf://owner/opus@v1", True)
+    assert asked == [first] if weights.endswith("safetensors") else [first, (first[0], False)]
 
 
 def test_it_predicts_by_the_command_and_by_the_api(run, capsys):

@@ -73,6 +73,10 @@ def test_the_page_begins_with_the_highest_figure_and_what_the_tests_say_of_it(ch
     rows = [comparison_row(run=name, figure=90.0 - place, latency_ms=NAN) for place, name in enumerate("abc")]
     pairs = [pair("a", name, p) for name, p in zip("bc", chances, strict=True) if p is not None]
     assert words in lede(rows, pairs)
+    names = [
+        text for text, bold in sentences.on_comparison(rows, pairs, {row["run"]: [row] for row in rows}, {}) if bold
+    ]
+    assert names == (["a"] if 0.01 in chances else [])
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,7 @@ def test_the_interface_is_described_without_a_network(client):
     text = client.get("/docs").text
     assert f"{client.base_url}/api/predict".replace("//api", "/api") in text.replace("&#34;", '"')
     assert all(path in text for path in schema["paths"]) and "<script src" not in text and "<link" not in text
+    assert "<code>POST /api/predict</code>" in text
     for failure in ("413", "429", "503"):
         assert failure in schema["paths"]["/api/predict"]["post"]["responses"]
 
@@ -407,3 +408,25 @@ def test_a_server_that_ends_answers_what_waits_and_does_not_wait_itself(runs, tm
         away = Worker(queue=2, seconds=20).result(lambda: sys.exit("away"))
         with pytest.raises(RunError, match="SystemExit: away"):
             thread.submit(asyncio.run, away).result()
+
+
+def test_what_waits_is_dropped_when_the_worker_closes():
+    from seq2seq_suite.serve.worker import Worker
+
+    begun, free, done = threading.Event(), threading.Event(), []
+
+    async def close(worker):
+        def first():
+            begun.set()
+            free.wait(20)
+
+        all_ = [asyncio.ensure_future(worker.result(one)) for one in (first, lambda: done.append("second"))]
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        worker.close()
+        free.set()
+        await asyncio.wait(all_)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, close(Worker(queue=2, seconds=20))).result()
+    assert not done

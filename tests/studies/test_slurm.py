@@ -108,6 +108,11 @@ def slurm_of(folder, monkeypatch, **programs):
             "slurm_partition: gpu",
             "does not take the jobs: sbatch: error: invalid partition specified: gpu",
         ),
+        (
+            {"srun": "", "sbatch": "printf '\\n sbatch: error: no time\\n' >&2; exit 1"},
+            "slurm_partition: gpu",
+            "does not take the jobs: sbatch: error: no time\n",
+        ),
         ({"srun": ""}, "slurm_partition: gpu", "this machine has no sbatch"),
         ({}, "cluster: slurm", "this machine has no srun and no sbatch"),
     ],
