@@ -214,7 +214,7 @@ def test_links_and_bombs_in_a_zip_are_refused(tmp_path):
         archive.writestr("lab.yaml", bytes(70 * 2**20))
     for name, said in (("link", "a link"), ("bomb", "too large")):
         with pytest.raises(DataError, match=said):
-            submitting.unpack(tmp_path / f"{name}.zip", tmp_path / name)
+            submitting.unpack(tmp_path / f"{name}.zip", tmp_path / "deep" / name)
 
 
 def test_shared_runs_and_equal_syntax_trees_are_reported_and_cost_nothing(tmp_path):
