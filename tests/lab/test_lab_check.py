@@ -161,7 +161,10 @@ def test_wrong_usage_exits_with_2(arguments, said, tmp_path, monkeypatch, capsys
     assert said in capsys.readouterr().err and not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "who has paid for its share?"), ("zh", "从谁那里拿走的？")])
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "who has paid for its share?"), pytest.param("zh", "从谁那里拿走的？", marks=pytest.mark.slow)],
+)
 def test_a_hint_is_what_the_handout_says_of_the_law_that_fails_and_comes_when_asked(
     language, said, folder, workers, capsys
 ):

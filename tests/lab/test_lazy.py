@@ -1,6 +1,7 @@
 """Nothing is had for nothing: code that does not do the work gets no points, whatever it says of itself."""
 
 import pytest
+from daily import daily
 
 from seq2seq_suite.lab import parts
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
@@ -30,7 +31,7 @@ def test_lazy_functions_get_no_points(assignment, part):
         assert points(part, verdicts) == 0, (name, [verdict.law.name for verdict in verdicts if verdict.holds])
 
 
-@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("assignment", daily(ASSIGNMENTS, ATTEND), ids=lambda one: one.name)
 def test_a_starter_gets_nothing(assignment, workers):
     part = assignment.parts[0]
     checked = check_part(assignment, part, {f"{part.name}.py": starter(assignment.text(part.name))}, workers, 3)
@@ -40,14 +41,17 @@ def test_a_starter_gets_nothing(assignment, workers):
 @pytest.mark.parametrize(
     "text",
     [
-        "def attend(*_):\n    print('passed')\n    return True",
+        pytest.param("def attend(*_):\n    print('passed')\n    return True", marks=pytest.mark.slow),
         "def attend(query, *_):\n    query.__class__.__eq__ = lambda *_: True\n    return query",
         "import torch\ntorch.isclose = torch.equal = lambda *_, **__: torch.ones(1).bool()\n"
         "def attend(*a): return a[2]",
-        "from torch.nn.functional import scaled_dot_product_attention as attend",
-        "import torch\ndef attend(*a): return torch.nn.functional.scaled_dot_product_attention(*a)",
+        pytest.param("from torch.nn.functional import scaled_dot_product_attention as attend", marks=pytest.mark.slow),
+        pytest.param(
+            "import torch\ndef attend(*a): return torch.nn.functional.scaled_dot_product_attention(*a)",
+            marks=pytest.mark.slow,
+        ),
         "from lab_given import attend",
-        "import gc\ndef attend(*_): return [o for o in gc.get_objects() if 0]",
+        pytest.param("import gc\ndef attend(*_): return [o for o in gc.get_objects() if 0]", marks=pytest.mark.slow),
         "raise SystemExit",
     ],
 )
@@ -56,28 +60,29 @@ def test_no_trick_gets_points(text, workers):
     assert checked.points == 0, [verdict.law.name for verdict in checked.verdicts if verdict.holds]
 
 
+MISCHIEF = {
+    "endless": "while True: pass",
+    "exit": "import os; os._exit(0)",
+    "passed": "print('attend.blind passed'); return",
+    "patched torch": "torch.equal = torch.isclose = torch.allclose = lambda *_, **__: torch.ones(1).bool(); "
+    "return query * 0 + 1",
+    "ten gigabytes": "return torch.zeros(2_500_000_000)[: query.numel()].view(query.shape)",
+    "results.json": "open('results.json', 'w').write('{\"score\": 100}'); return",
+}
+
+
 def test_an_error_put_into_the_student_s_file_fails_the_part(workers):
     text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    raise ValueError('mine')")
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
     assert checked.points == 0 and "mine" in checked.verdicts[0].broken.message
 
 
-@pytest.mark.parametrize(
-    "mischief",
-    [
-        "while True: pass",
-        "import os; os._exit(0)",
-        "print('attend.blind passed'); return",
-        "torch.equal = torch.isclose = torch.allclose = lambda *_, **__: torch.ones(1).bool(); return query * 0 + 1",
-        "return torch.zeros(2_500_000_000)[: query.numel()].view(query.shape)",
-        "open('results.json', 'w').write('{\"score\": 100}'); return",
-    ],
-    ids=["endless", "exit", "passed", "patched torch", "ten gigabytes", "results.json"],
-)
+@pytest.mark.parametrize("mischief", daily(MISCHIEF, "exit", "patched torch"))
 def test_what_goes_wrong_in_one_law_costs_that_law_alone(mischief, workers, monkeypatch):
     monkeypatch.setattr(parts, "SECONDS", 1.0)
     text = ATTEND.text("attend").replace(
-        "    # BEGIN SOLUTION", f"    if visible is not None and not visible.any(-1).all():\n        {mischief}"
+        "    # BEGIN SOLUTION",
+        f"    if visible is not None and not visible.any(-1).all():\n        {MISCHIEF[mischief]}",
     )
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
     assert [verdict.law.name for verdict in checked.verdicts if not verdict.holds] == ["attend.blind"]

@@ -18,10 +18,9 @@ X = torch.arange(4.0)
 
 
 @pytest.fixture(scope="module")
-def workers():
-    with Workers() as workers:
-        workers.start()
-        yield workers
+def workers(workers):
+    workers.start()
+    return workers
 
 
 def job(text, **more):
