@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from daily import daily
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -158,23 +159,33 @@ def test_one_item_that_differs_has_p_1(name, count):
         assert found.verdict(1.0, margin=0.0 if name == "ratio" else 0.5) == expected
 
 
+EQUAL = (
+    ("right or wrong", 50, 0.05),
+    ("right or wrong", 50, 0.5),
+    ("right or wrong", 300, 0.01),
+    ("right or wrong", 300, 0.2),
+    ("right or wrong", 1000, 0.01),
+    ("right or wrong", 1000, 0.5),
+    ("f1", 50, 0.02),
+    ("f1", 300, 0.2),
+    ("bleu", 50, 0.4),
+    ("bleu", 300, 0.05),
+    ("continuous", 50, 0.1),
+    ("continuous", 1000, 0.1),
+    ("unlike spreads", 300, 0.1),
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "count", "rate"),
-    [
+    daily(
+        EQUAL,
         ("right or wrong", 50, 0.05),
-        ("right or wrong", 50, 0.5),
-        ("right or wrong", 300, 0.01),
-        ("right or wrong", 300, 0.2),
-        ("right or wrong", 1000, 0.01),
-        ("right or wrong", 1000, 0.5),
         ("f1", 50, 0.02),
-        ("f1", 300, 0.2),
         ("bleu", 50, 0.4),
-        ("bleu", 300, 0.05),
         ("continuous", 50, 0.1),
-        ("continuous", 1000, 0.1),
         ("unlike spreads", 300, 0.1),
-    ],
+    ),
 )
 def test_of_equal_systems_at_most_six_in_a_hundred_differ(kind, count, rate):
     rng = np.random.default_rng(0)
@@ -185,8 +196,10 @@ def test_of_equal_systems_at_most_six_in_a_hundred_differ(kind, count, rate):
     assert sum(one.p_value < 0.05 for one in found) / 2000 <= 0.06
 
 
-@pytest.mark.parametrize("count", [300, 1000, 3000])
-@pytest.mark.parametrize("worse", [0.0, 0.001, 0.005])
+@pytest.mark.parametrize(
+    ("worse", "count"),
+    daily(itertools.product([0.0, 0.001, 0.005], [300, 1000, 3000]), (0.0, 1000), (0.005, 300)),
+)
 def test_half_a_point_is_seldom_called_no_difference(count, worse):
     rng = np.random.default_rng(1)
     wrongly = 0

@@ -1,9 +1,11 @@
 """Decoding in blocks: verified is greedy search; left and any against loops without a cache; every output is valid."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
+from daily import daily
 from making import SHAPE, auxiliaries_of, strategy_of, with_ctc
 from plain import alone
 from task_tools import make_task
@@ -44,17 +46,19 @@ def verified(model, strategy, batch: Batch, limits: list[int], *, constraint=Non
     return saved
 
 
-@pytest.mark.parametrize("kernel", kernels.KINDS)
+BACKBONES = (
+    {},
+    {"norm_placement": "post"},
+    {"positions": "learned"},
+    {"encoder": "none"},
+    {"attention_score": "additive"},
+    {"experts": 3},
+)
+
+
 @pytest.mark.parametrize(
-    "backbone",
-    [
-        {},
-        {"norm_placement": "post"},
-        {"positions": "learned"},
-        {"encoder": "none"},
-        {"attention_score": "additive"},
-        {"experts": 3},
-    ],
+    ("backbone", "kernel"),
+    daily(product(BACKBONES, kernels.KINDS), ({}, "plain"), ({}, "fast"), ({"encoder": "none"}, "fast")),
     ids=str,
 )
 def test_verified_outputs_are_those_of_greedy_search(make_model, make_batch, backbone, kernel):
@@ -105,7 +109,7 @@ def test_processors_of_the_users_own_restrain_blocks(make_model, make_batch, mon
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
-@pytest.mark.parametrize("guide", [True, False])
+@pytest.mark.parametrize("guide", daily([True, False], True))
 def test_verified_is_greedy_for_guided_trees(make_model, make_parsing, linearisation, guide):
     task, examples = make_parsing(linearisation, guide=guide)
     batch, shape = collate(task.encode(examples), "parsing"), task.shape()
@@ -223,9 +227,9 @@ def plainly(model, batch: Batch, size: int, limit: int, order: str, threshold: f
             return symbols[:length], passes[:length]
 
 
-@pytest.mark.parametrize("kernel", kernels.KINDS)
+@pytest.mark.parametrize("kernel", daily(kernels.KINDS, "fast"))
 @pytest.mark.parametrize("order", ["left", "any"])
-@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("threshold", daily([0.0, 0.5, 0.8, 1.0], 0.5, 1.0))
 def test_a_search_is_its_plain_loop(make_model, make_batch, order, threshold, kernel):
     for seed in range(4):
         model = make_model(SMALL, noise=0.6, seed=seed, kernel=kernel)
@@ -254,7 +258,7 @@ def test_a_threshold_of_zero_writes_a_block_in_a_pass(make_model, make_batch):
 
 
 @pytest.mark.parametrize("order", ["left", "any"])
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("threshold", daily([0.0, 0.3, 1.0], 0.3))
 @pytest.mark.parametrize(("linearisation", "guide"), [("in_order", True), ("brackets", False), ("tetra_tags", True)])
 def test_every_output_is_a_tree_over_the_words(make_model, make_parsing, linearisation, guide, threshold, order):
     task, examples = make_parsing(linearisation, guide=guide)

@@ -2,9 +2,11 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
+from daily import daily
 from making import SHAPE, auxiliaries_of, strategy_of, with_ctc
 
 from seq2seq_suite import kernels
@@ -66,8 +68,9 @@ def same(model, strategy, batch, limits, size, *, constraint=None, **options):
     assert passes["right"] == passes["long"] == len(right) <= passes["spoiled"] <= passes["none"] == sum(lengths)
 
 
-@pytest.mark.parametrize("kernel", kernels.KINDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "kernel"), daily(product(KINDS, kernels.KINDS), ("pre", "plain"), *product(KINDS, ["fast"]))
+)
 def test_drafts_of_any_worth_leave_the_output_as_it_is(make_model, make_batch, kind, kernel):
     for seed in range(4):
         model = make_model(noise=0.5, seed=seed, kernel=kernel, **KINDS[kind])
@@ -85,8 +88,10 @@ def test_drafts_leave_outputs_alone_that_what_is_written_restrains(make_model, m
         same(model, strategy_of(Assisted), batch, [9, 12, 7], 9, **others)
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
-@pytest.mark.parametrize("guide", [True, False])
+@pytest.mark.parametrize(
+    ("linearisation", "guide"),
+    daily(product(["in_order", "brackets"], [True, False]), ("brackets", True), ("in_order", False)),
+)
 def test_drafts_leave_guided_trees_as_they_are(make_model, make_parsing, linearisation, guide):
     task, examples = make_parsing(linearisation, guide=guide)
     batch, shape = collate(task.encode(examples), "parsing"), task.shape()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from daily import daily
 from making import auxiliaries_of, strategy_of
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
@@ -178,7 +179,7 @@ def test_several_samples_are_sorted_and_follow_the_seed(make_model, make_batch):
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 4, "num_hypotheses": 4}, {"sampling": True, "temperature": 3.0}])
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
-@pytest.mark.parametrize("guide", [True, False])
+@pytest.mark.parametrize("guide", daily([True, False], True))
 def test_under_a_constraint_every_output_is_well_formed(make_model, make_parsing, options, linearisation, guide):
     task, examples = make_parsing(linearisation, guide=guide)
     batch = collate(task.encode(examples), "parsing")
@@ -210,8 +211,16 @@ def test_a_guided_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, ma
         assert together[row][0].score == pytest.approx(alone[0].score, abs=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 4}, {"sampling": True, "temperature": 5.0}])
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize(
+    ("linearisation", "options"),
+    daily(
+        itertools.product(["in_order", "brackets"], [{}, {"beam_size": 4}, {"sampling": True, "temperature": 5.0}]),
+        ("brackets", {}),
+        ("in_order", {"beam_size": 4}),
+        ("brackets", {"sampling": True, "temperature": 5.0}),
+    ),
+    ids=str,
+)
 def test_a_guided_model_may_break_the_rules_where_the_search_lets_it(make_model, make_parsing, options, linearisation):
     task, examples = make_parsing(linearisation)
     batch, malformed = collate(task.encode(examples), "parsing"), 0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from daily import daily
 from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
@@ -149,13 +150,17 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
 
 @pytest.mark.parametrize(
     ("linearisation", "backbone"),
-    [
+    daily(
+        [
+            ("in_order", {}),
+            ("brackets", {}),
+            ("in_order", {"attention_score": "additive"}),
+            ("in_order", {"embedding_width": 12}),
+            ("in_order", {"experts": 4}),
+        ],
         ("in_order", {}),
         ("brackets", {}),
-        ("in_order", {"attention_score": "additive"}),
-        ("in_order", {"embedding_width": 12}),
-        ("in_order", {"experts": 4}),
-    ],
+    ),
     ids=str,
 )
 def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation, backbone):

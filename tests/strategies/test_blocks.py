@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from daily import daily
 from making import auxiliaries_of, strategy_of
 from plain import alone
 from torch.nn import functional
@@ -147,7 +148,7 @@ def test_of_a_block_so_many_symbols_are_hidden_as_the_other(make_batch):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("tail", [True, False])
+@pytest.mark.parametrize("tail", daily([True, False], True))
 def test_the_mean_of_the_loss_is_the_bound_on_the_likelihood_over_all_orders(make_model, make_batch, tail):
     """A block of three symbols, END and what is behind it: against all orders, one symbol at a time."""
     model, batch = make_model(noise=0.5), make_batch([4], [3])
