@@ -15,6 +15,7 @@ from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.data import formats, lines
 from seq2seq_suite.data.formats import BadRows, Row, with_names
 from seq2seq_suite.data.sources import files_of, read_rows
+from seq2seq_suite.miniworld import sentences
 
 
 def write(path, content):
@@ -464,6 +465,7 @@ def test_a_missing_split_of_a_preset_may_be_left_out_of_the_tests(tmp_path, spli
 
 def test_embedded_texts_are_generated_once_and_cached_for_later_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(sentences.SIZES, "test", 60)
     generated = list(miniworld.rows("tags", "test"))
     first, again = (rows("miniworld", "test", subset="tags") for _ in range(2))
     assert [row.fields for row in first] == [row.fields for row in again] == generated

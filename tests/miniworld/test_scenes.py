@@ -27,14 +27,14 @@ from seq2seq_suite.miniworld.scenes import (
     is_plural,
     parts_of,
 )
-from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes
+from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes, scenes_with_trees
 
 Split = list[tuple[Scene, Tree]]
 
 
 @pytest.fixture(scope="module")
 def world() -> dict[str, Split]:
-    return {split: [(scene, english(scene)) for scene in scenes(split)] for split in SPLITS}
+    return {split: list(scenes_with_trees(split)) for split in SPLITS}
 
 
 def nodes(tree: Tree) -> Iterator[Tree]:

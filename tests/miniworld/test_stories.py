@@ -86,7 +86,7 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def asked() -> dict[str, list[Asked]]:
-    return {split: stories.questions(split, sizes={split: 1200}) for split in stories.SPLITS}
+    return {split: stories.questions(split, sizes={split: 1000}) for split in stories.SPLITS}
 
 
 def test_a_reader_of_the_text_finds_every_answer(asked):

@@ -1,6 +1,7 @@
 """Language models: windows, figures, judging and continuing against plain loops, eight texts by heart."""
 
 import math
+from functools import cache
 
 import pytest
 import task_tools
@@ -41,9 +42,14 @@ def beginnings(task, texts):
     return collate(task.encode([task.from_text(text) for text in texts]), "language_model")
 
 
+@cache
+def windowed(size):
+    return task_tools.make_task("language_model", language_model__window=size)
+
+
 @given(st.text(alphabet="ab ", max_size=60), st.integers(1, 12))
 def test_windows_lose_nothing_but_spaces_between_them(text, size):
-    task = task_tools.make_task("language_model", language_model__window=size)
+    task = windowed(size)
     text = clean_text(text)
     windows = task.windows(text)
     assert max(map(len, windows)) <= size and "".join(windows).replace(" ", "") == text.replace(" ", "")

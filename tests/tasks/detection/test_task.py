@@ -2,8 +2,9 @@
 
 import itertools
 import json
+import shutil
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -41,21 +42,24 @@ SMALL = {
 make_task = partial(task_tools.make_task, "detection", **SMALL)
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
     """Eight pictures as image files beside their rows."""
     from PIL import Image
 
-    rows = []
+    place, rows = tmp_path_factory.mktemp("split"), []
     for number, row in enumerate(embedded("pictures", "train", size=8)):
-        Image.fromarray(row["image"].pixels()).save(tmp_path / f"{number}.png")
+        Image.fromarray(row["image"].pixels()).save(place / f"{number}.png")
         rows.append({"file_name": f"{number}.png", "objects": row["objects"]})
-    for split in ("train", "validation", "test"):
-        place = tmp_path / "data" / split
-        place.mkdir(parents=True)
-        for number in range(8):
-            (place / f"{number}.png").write_bytes((tmp_path / f"{number}.png").read_bytes())
-        (place / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return place
+
+
+@pytest.fixture
+def folder(split, tmp_path):
+    """A folder of its own, with these as all splits."""
+    for name in ("train", "validation", "test"):
+        shutil.copytree(split, tmp_path / "data" / name)
     return tmp_path / "data"
 
 
@@ -64,6 +68,9 @@ def fitted(**keys):
     examples = make_task(data__size=8).read("train")
     task.fit([*examples, Example(None, Objects(((0.0, 0.0, 1.0, 1.0),), ("zebra",)))])
     return task, examples
+
+
+fitted_once = cache(fitted)  # for many examples of a law that leaves the task as it is
 
 
 def test_a_folder_of_pictures_is_read(folder):
@@ -220,7 +227,7 @@ def test_crowds_and_areas_of_coco_are_kept_beside_what_is_learned(tmp_path):
     )
 )
 def test_what_is_written_is_read_back_within_a_bin(things):
-    task, _ = fitted()
+    task, _ = fitted_once()
     objects = Objects(
         tuple((x, y, min(x + w, 96.0), min(y + h, 96.0)) for x, y, w, h, _ in things),
         tuple(label for *_, label in things),
