@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from daily import daily
 from safetensors import SafetensorError
 from small_run import metrics, small_config, start, weights, write_trees
 
@@ -122,6 +123,7 @@ def test_ten_updates_and_ten_more_are_twenty(folder, tmp_path, options):
     assert_same(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_random_moments_ends_the_same(config, whole, tmp_path):
     directory, chance = tmp_path / "run", random.Random(1)
     for _ in range(4):
@@ -194,7 +196,7 @@ def slow_updates() -> None:
     Trainer._update = lambda self, parts: (time.sleep(0.05), update(self, parts))[1]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("number", daily([signal.SIGTERM, signal.SIGINT], signal.SIGTERM), ids=["SIGTERM", "SIGINT"])
 def test_a_signal_saves_and_ends_with_130_and_the_rest_is_the_same(config, whole, tmp_path, number):
     directory, yaml = tmp_path / "run", tmp_path / "small.yaml"
     yaml.write_text(config_file.dump(config))
@@ -282,7 +284,9 @@ def test_what_is_printed_to_a_terminal_that_is_gone_goes_nowhere(monkeypatch):
         print("x", flush=True)
 
 
-@pytest.mark.parametrize(("call", "step"), [(1, 5), (4, 10)], ids=["first checkpoint", "second checkpoint"])
+@pytest.mark.parametrize(
+    ("call", "step"), daily([(1, 5), (4, 10)], (4, 10)), ids=["first checkpoint", "second checkpoint"]
+)
 def test_a_full_disk_ends_the_run_in_a_line_and_it_goes_on_when_there_is_room(
     config, whole, tmp_path, monkeypatch, call, step
 ):
@@ -410,7 +414,9 @@ def spoil(folder: Path, how: str) -> None:
             save_file({"other": ones(3)}, folder / "model.safetensors")
 
 
-@pytest.mark.parametrize("how", ["cut", "flipped", "missing", "no state", "empty state", "foreign"])
+@pytest.mark.parametrize(
+    "how", daily(["cut", "flipped", "missing", "no state", "empty state", "foreign"], "flipped", "no state", "foreign")
+)
 def test_a_broken_checkpoint_is_named_and_the_one_before_it_is_used(config, whole, tmp_path, how, capsys):
     directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
     spoil(directory / "checkpoints" / "step-20", how)

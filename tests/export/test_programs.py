@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from daily import daily
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
@@ -199,7 +200,7 @@ def card_of(run, folder, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [pytest.param("transformers", 7, marks=pytest.mark.slow), ("ctranslate2", 6), ("hub-folder", 3)]
+    ("kind", "most"), daily([("transformers", 7), ("ctranslate2", 6), ("hub-folder", 3)], ("ctranslate2", 6))
 )
 def test_the_lines_in_the_card_run_in_a_fresh_process_beside_a_torchaudio_that_cannot_be_loaded(
     trained, tmp_path, kind, most

@@ -31,7 +31,7 @@ variants:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.studies.sweep.subprocess", in_forks(tmp_path))  # test_sweep.py has programs
+    monkeypatch.setattr("seq2seq_suite.studies.sweep.subprocess", in_forks(tmp_path))  # test_sweep.py has a program
     for split in ("train", "validation", "test"):
         row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)

@@ -1,12 +1,9 @@
 """A sweep runs each combination once, goes on where it was, and says what failed."""
 
 import csv
-import itertools
 import json
 import statistics
-import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from small_run import in_forks
@@ -35,20 +32,30 @@ def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
         sweep.directories(["seed=1", "seed=2"], tmp_path)
 
 
-def test_runs_are_made_once_and_compared(tmp_path, capfd, monkeypatch):
-    """The first run is a program of its own, which imports PyTorch for four seconds, the others are forks."""
-    starts = itertools.chain([subprocess.run], itertools.repeat(in_forks(tmp_path).run))
-    monkeypatch.setattr(sweep, "subprocess", SimpleNamespace(run=lambda command, **how: next(starts)(command, **how)))
+@pytest.fixture
+def yaml(tmp_path):
+    """A configuration of a run of a second."""
     for split in ("train", "validation", "test"):
         row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)
-    yaml = tmp_path / "q.yaml"
-    yaml.write_text(f"""task: qa
+    file = tmp_path / "q.yaml"
+    file.write_text(f"""task: qa
 device: cpu
 data: {{path: {tmp_path}}}
 backbone: {{width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1}}
 training: {{max_updates: 1, validate_every: 1, threads: 1}}
 """)
+    return file
+
+
+@pytest.mark.slow
+def test_a_run_is_a_program_of_its_own(yaml, tmp_path):
+    assert cli.main(["sweep", str(yaml), "backbone.norm=layer", "--output", str(tmp_path / "runs")]) == 0
+    assert [*tmp_path.glob("runs/*/summary.json")]
+
+
+def test_runs_are_made_once_and_compared(yaml, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(sweep, "subprocess", in_forks(tmp_path))
     command = ["sweep", str(yaml), "backbone.norm=layer,rms", "--output", str(tmp_path / "runs"), "--jobs", "2"]
     assert cli.main(command) == 0
     assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} == {"norm=layer", "norm=rms"}
