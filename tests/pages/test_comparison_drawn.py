@@ -1,9 +1,10 @@
 """What a browser makes of the page of a comparison, of two runs and of thirty."""
 
 import json
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
+from daily import daily
 from page_tools import hard_to_read, reaching_over
 
 from seq2seq_suite.report.comparison import write_comparison
@@ -149,8 +150,10 @@ def pages(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("count", [2, 30])
-@pytest.mark.parametrize(("width", "theme"), [(400, "light"), (400, "dark"), (1400, "light"), (1400, "dark")])
+@pytest.mark.parametrize(
+    ("count", "width", "theme"),
+    daily(product([2, 30], [400, 1400], ["light", "dark"]), (2, 1400, "light"), (30, 400, "dark")),
+)
 def test_it_fits_the_window_and_can_be_read(opened, pages, count, width, theme):
     page = opened(pages[count], width=width, theme=theme)
     page.locator("#disagree .grid").first.wait_for()

@@ -111,12 +111,14 @@ EXAMPLES = {
 
 @pytest.fixture
 def draw(opened, tmp_path):
-    """A function: a drawing's name and an example -> the page on which it is drawn."""
+    """A function: a drawing's name and an example -> the page on which it is drawn, in place of what is there."""
 
-    def on_page(name, example, options=None, **window):
+    def on_page(name, example, options=None, page=None, **window):
         name = {"attention": "answer"}.get(name, name)
-        (tmp_path / "page.html").write_text(render("plain.html", title="", parts=(), scripts=drawings([name])))
-        page = opened(tmp_path / "page.html", **window)
+        if page is None:
+            (tmp_path / "page.html").write_text(render("plain.html", title="", parts=(), scripts=drawings([name])))
+            page = opened(tmp_path / "page.html", **window)
+        page.evaluate("document.querySelector('main').replaceChildren()")
         page.evaluate(DRAW, [name, example, options or {}])
         return page
 
@@ -135,8 +137,9 @@ def test_it_fits_can_be_read_and_strings_stay_text(draw, name, width, theme):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_output_without_a_reference_or_anything_in_it_is_drawn(draw, name):
     some, gold = EXAMPLES[name]["prediction"], EXAMPLES[name]["reference"]
+    page = None
     for prediction, reference in ((some, None), ({}, None), ({}, gold)):
-        page = draw(name, {"prediction": prediction, "reference": reference})
+        page = draw(name, {"prediction": prediction, "reference": reference}, page=page)
         assert page.inner_text("main").strip() and "undefined" not in page.inner_text("main")
 
 
@@ -184,9 +187,10 @@ def test_answers_are_marked_in_their_context(draw):
     assert page.locator(".context .wrong").all_text_contents() == ["garden"]
     assert page.locator(".context .missed").all_text_contents() == ["the", "Kitchen"]
     assert "right: kitchen or the kitchen" in page.inner_text("main")
-    page = draw("answer", {**EXAMPLES["answer"], "prediction": {"answers": ["Kitchen"]}})
+    page = draw("answer", {**EXAMPLES["answer"], "prediction": {"answers": ["Kitchen"]}}, page=page)
     assert page.locator(".context .found").all_text_contents() == ["Kitchen"]
-    page = draw("answer", {**EXAMPLES["answer"], "prediction": {"answers": ["yes"]}, "reference": {"answers": ["no"]}})
+    neither = {"prediction": {"answers": ["yes"]}, "reference": {"answers": ["no"]}}
+    page = draw("answer", {**EXAMPLES["answer"], **neither}, page=page)
     assert "Neither occurs verbatim" in page.inner_text("main")
 
 
@@ -212,7 +216,7 @@ def test_a_word_added_stands_apart_from_one_in_place_of_another(draw):
     assert page.locator(".key > span").count() == 3
     line = page.evaluate("""() => page.h("p", {}, texts.line("a red 狗 .", "a dark red 猫 !")).textContent""")
     assert line.strip() == "a dark red 猫 (狗) ! (.)"
-    same = draw("text", {"reference": {"text": "a dog."}, "prediction": {"text": "a dog ."}})
+    same = draw("text", {"reference": {"text": "a dog."}, "prediction": {"text": "a dog ."}}, page=page)
     assert "Reference and output agree" in same.inner_text("main") and same.locator(".key").count() == 0
 
 
@@ -273,7 +277,7 @@ def test_a_context_is_shaded_by_the_answers_attention(draw):
         "attention": {"cross": cross},
         "source": ["Where is Tom ?", *reversed(example["shown_source"]["sentences"])],
     }
-    page = draw("answer", example | {"inspection": whole})
+    page = draw("answer", example | {"inspection": whole}, page=page)
     assert [one.evaluate(words) for one in page.locator(sentences).all()] == ["0", "20"]
     pieces = whole | {"source": ["▁Where", "▁is", "▁T"]}
-    assert draw("answer", example | {"inspection": pieces}).locator(".context [style]").count() == 0
+    assert draw("answer", example | {"inspection": pieces}, page=page).locator(".context [style]").count() == 0

@@ -1,9 +1,11 @@
 """What a browser makes of the inspection of an output."""
 
 import json
+from itertools import product
 
 import pytest
 import torch
+from daily import daily
 
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
@@ -142,8 +144,12 @@ def test_a_pass_of_blocks_shows_what_it_writes_where(shown):
     assert "3 passes for 4 symbols" in page.locator(".inspection").last.text_content()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1400])
+windows = pytest.mark.parametrize(
+    ("width", "theme"), daily(product([400, 1400], ["light", "dark"]), (400, "dark"), (1400, "light"))
+)
+
+
+@windows
 def test_an_inspection_stays_inside_the_window(shown, width, theme):
     page = shown(width=width, theme=theme)
     page.locator(".maps button").first.click()
@@ -213,8 +219,7 @@ def test_pieces_are_joined_to_words(shown):
     assert page.evaluate("inspection.words(['a', 'b', ' ', 'c']).map((one) => one.places)") == [[0, 1], [3]]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1400])
+@windows
 def test_the_page_of_a_run_shows_what_was_inspected(opened, report, width, theme):
     page = opened(report, width=width, theme=theme)
     inside = page.locator("#inside")

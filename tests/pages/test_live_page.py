@@ -50,7 +50,7 @@ def run(page, text=SENTENCE):
     page.wait_for_selector("#others .output, .error")
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "theme"), [pytest.param(1400, "light", marks=pytest.mark.slow), (400, "dark")])
 def test_a_typed_sentence_is_answered_by_all_decoders_side_by_side(opened_live, width, theme):
     page = opened_live(width=width, theme=theme)
     assert "No text yet." in page.inner_text("#results")
@@ -111,7 +111,10 @@ def test_an_example_can_be_tried_and_markup_stays_text(opened_live):
     assert "<b>bold</b>" in page.inner_text("#others .unknown")
 
 
-@pytest.mark.parametrize(("filled", "missing"), [("question", "context"), ("context", "question")])
+@pytest.mark.parametrize(
+    ("filled", "missing"),
+    [("question", "context"), pytest.param("context", "question", marks=pytest.mark.slow)],
+)
 def test_a_field_that_is_missing_is_named_and_marked_and_the_other_one_is_kept(opened_live, filled, missing):
     page = opened_live()
     page.get_by_role("button", name="Answer", exact=True).click()
