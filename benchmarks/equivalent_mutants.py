@@ -26,6 +26,10 @@ EQUIVALENT: dict[str, tuple[str, str]] = {
         "0 -> 1",
         "the first validation comes after the first update",
     ),
+    "seq2seq_suite/common/files.py::module::arithmetic::3": (
+        "2 ** 22 -> 2 * 22",
+        "how many bytes have a hash of their own: a matter of time and space",
+    ),
     "seq2seq_suite/common/shapes.py::TargetShape::constant+1::1": ("0 -> 1", "without a guide nothing reads it"),
     "seq2seq_suite/common/shapes.py::SoundShape::constant-1::1": ("4 -> 3", "every task gives it"),
     "seq2seq_suite/strategies/parallel/cut_at_end.py::_with_ends::constant-1::3": (

@@ -91,7 +91,7 @@ class Cluster:
                     for directory, command in commands.items()
                 }
         except FailedJobError as error:
-            said = str(error).strip().splitlines() or ["sbatch failed"]
+            said = str(error).splitlines() or ["sbatch failed"]
             raise ConfigError(
                 f"SLURM does not take the jobs: {said[0]}",
                 file=str(self._options or ""),
