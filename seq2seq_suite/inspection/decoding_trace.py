@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,11 +18,14 @@ from torch import Tensor
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.types import END, PAD, Batch, Hypothesis
 from seq2seq_suite.data.batching import in_sorted_batches
+from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.runs.distributed import ALONE
 from seq2seq_suite.strategies.parallel.base import Parallel
 
 if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Seq2Seq
     from seq2seq_suite.prediction.load_run import LoadedRun
+    from seq2seq_suite.prediction.predictor import Predictor
 
 _DIGITS = 3  # of milliseconds
 
@@ -69,9 +73,12 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         `passes`, each with `milliseconds` from the beginning to its end, `symbols` and `written`, which of them are new
         (left to right a pass has the one new symbol; of blocks `symbols` are the output's each time); `frames` of CTC,
         [symbol, p], the blank an empty symbol; `graph` with `vertices`, [symbol, p], and the numbers of those on the
-        `path`; `predicted_length`, chosen first.
+        `path`; `predicted_length`, chosen first. With `search.risk` in place of all these `candidates`, see
+        `of_risk`.
     """
     predictor, task = loaded.predictor, loaded.task
+    if predictor.options.risk > 1:
+        return of_risk(predictor, example)
     learner, strategy = predictor.learner, predictor.learner.strategy
     batch = next(iter(in_sorted_batches(task.encode([example]), task.name, 1))).to(predictor.device)
     constraint = predictor.constraint()
@@ -132,6 +139,32 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         for (symbols, new), at in zip(passes, times, strict=True)
     ]
     return {**result, "predicted_length": lengths[row]} if strategy.predicts_length else result
+
+
+def of_risk(predictor: Predictor, example: Example) -> dict[str, Any]:
+    """The candidates of `search.risk`, as `predict` has them for that example alone.
+
+    Returns:
+        `kind` of the strategy and `milliseconds`; `candidates`, each different one once, the chosen first: [text, mean
+        utility, how often it was found], the text None where it is malformed; `metric`, which the utility is;
+        `sampled`.
+    """
+    task, options = predictor.task, predictor.options
+    several = replace(predictor, options=options.changed(num_hypotheses=options.risk), ranks=ALONE)
+    began = time.perf_counter()
+    (found,) = several.hypotheses(task.encode([example]), [example])
+    ended = time.perf_counter()
+    read = [task.read_hypothesis(one, example) for one in found]
+    texts = [None if one is None else task.to_text(one) for one in read]
+    counts = Counter(texts)
+    utilities = dict(zip(texts, (one.score for one in found), strict=True))
+    return {
+        "kind": predictor.learner.strategy.options.kind,
+        "milliseconds": round(1000 * (ended - began), _DIGITS),
+        "candidates": [[text, round(utility, _DIGITS), counts[text]] for text, utility in utilities.items()],
+        "metric": ("" if task.higher_is_better else "100 minus ") + metric_name(task.primary_metric).rstrip(" ↑↓"),
+        "sampled": options.samples,
+    }
 
 
 def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:

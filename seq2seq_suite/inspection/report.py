@@ -54,7 +54,11 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
     found = []
     # Paths are found by derivatives, which inference mode forbids.
     with in_mode(predictor.learner, training=False), torch.no_grad():
-        best = several = predictor.hypotheses(items, examples)
+        best = several = (
+            [predictor.hypotheses([item], [one])[0] for item, one in zip(items, examples, strict=True)]
+            if options.risk > 1  # samples depend on the batch, and the trace has one of each example
+            else predictor.hypotheses(items, examples)
+        )
         if "num_hypotheses" in strategy.uses and options.ctc_weight < 1.0 and options.risk < 2:
             several = replace(
                 predictor,

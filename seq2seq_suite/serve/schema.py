@@ -68,7 +68,8 @@ class Answer(BaseModel):
         None,
         description=(
             "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which "
-            "of them it predicted; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."
+            "of them it predicted; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`; "
+            "with search.risk `candidates` in place of these, the chosen first: [text, utility, how often found]."
         ),
     )
     inspection: dict[str, Any] | None = Field(

@@ -75,3 +75,18 @@ def test_the_path_through_a_graph_visits_the_symbols_of_the_prediction(traced):
     steps, prediction = traced("dag")
     names = [name for name, _ in steps["graph"]["vertices"]]
     assert text_of([names[place] for place in steps["graph"]["path"]]).removesuffix("<end>") == prediction
+
+
+@pytest.mark.parametrize(
+    ("kind", "search"),
+    [("autoregressive", []), ("autoregressive", ["search.beam_size=4"]), ("length_head", ["search.beam_size=4"])],
+)
+def test_the_candidates_of_risk_begin_with_the_prediction(tmp_path, kind, search):
+    train(tmp_path / "run", task="translation", strategy={"kind": kind})
+    loaded, example = open_run(tmp_path / "run", ["search.risk=4", *search]), Example(SOURCE, None, "")
+    steps, prediction = trace(loaded, example), next(loaded.predict([example]))[0]
+    assert set(steps) == {"kind", "milliseconds", "candidates", "metric", "sampled"}
+    assert (steps["kind"], steps["metric"], steps["sampled"]) == (kind, "BLEU", not search)
+    texts, utilities, counts = zip(*steps["candidates"], strict=True)
+    assert (texts[0], utilities[0]) == (prediction[0], pytest.approx(prediction[1], abs=1e-3))
+    assert len(set(texts)) == len(texts) and sum(counts) == 4 and list(utilities) == sorted(utilities, reverse=True)

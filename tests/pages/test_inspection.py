@@ -66,7 +66,7 @@ def inspected(records, tmp_path_factory):
         render(
             "plain.html",
             title="Inspection",
-            scripts=[*drawings(["text"]), "inspection.js"],
+            scripts=[*drawings(["text"]), "inspection.js", "live_replay.js"],
             parts=[],
             data={"records": records},
         )
@@ -142,6 +142,20 @@ def test_a_pass_of_blocks_shows_what_it_writes_where(shown):
     ]
     assert found == [[("new", "a"), ("open", ""), ("new", "c")], [("new", "b"), ("old", "c")], [("new", "end")]]
     assert "3 passes for 4 symbols" in page.locator(".inspection").last.text_content()
+
+
+def test_candidates_of_risk_are_listed_in_place_of_steps(shown):
+    page, found = shown(), [["a b", 61.25, 3], [HARMFUL, 40.0, 1], [None, 0.0, 1]]
+    trace = {"kind": "autoregressive", "milliseconds": 5.0, "candidates": found, "metric": "BLEU", "sampled": True}
+    page.evaluate("(record) => inspection.show(document.querySelector('main'), record)", {"trace": trace})
+    drawn = page.locator(".inspection").last
+    assert [row.inner_text().split("\t") for row in drawn.locator("tbody tr").all()] == [
+        ["a b", "61.3", "3×"],
+        [HARMFUL, "40.0", "1×"],
+        ["(malformed)", "0.0", "1×"],
+    ]
+    assert drawn.locator("tbody b").all_inner_texts() == ["a b"] and "Of 5 samples" in drawn.inner_text()
+    assert page.evaluate("(trace) => [liveReplay.rows(trace, ''), liveReplay.moments(trace)]", trace) == [[], [5.0]]
 
 
 windows = pytest.mark.parametrize(

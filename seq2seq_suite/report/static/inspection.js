@@ -167,9 +167,21 @@ const inspection = (() => {
   const steps = (...rows) => h("div", {class: "steps"}, rows.map(([label, cells]) => h("div", {class: "step"}, h("span", {class: "small"}, label), h("p", {}, cells))));
   const key = (...entries) => h("p", {class: "key"}, entries.map(([kind, text]) => h("span", {}, cell("", kind + " swatch"), text)));
 
+  /** How `search.risk` chose the output: its candidates by their utility. */
+  function candidates({candidates: found, metric, sampled}) {
+    const count = sum(found.map(([, , often]) => often));
+    return h("div", {}, h("p", {class: "note"}, `Of ${count} ${sampled ? "samples" : "outputs of the beam"} the first agrees with all of them most. ` +
+      `Utility: the mean of ${metric}, each of them in the place of the reference.`),
+      h("div", {class: "scroll", tabindex: 0}, h("table", {}, h("thead", {}, h("tr", {}, ["candidate", "utility", "found"].map((name) => h("th", {scope: "col"}, name)))),
+        h("tbody", {}, found.map(([text, utility, often], place) => h("tr", {}, h("td", {}, h(place ? "span" : "b", {}, text === null ? "(malformed)" : text || "(empty)")),
+          h("td", {}, page.number(utility, 1)), h("td", {}, `${often}×`)))))));
+  }
+
   function decoding(record) {
     const trace = record.trace, parts = [];
     if (!trace) return null;
+    if (trace.candidates) return h("div", {}, h("h3", {}, "Candidates"), candidates(trace),
+      h("p", {class: "note"}, `${page.number(trace.milliseconds, 1)} ms in all.` + (trace.sampled ? " The samples are drawn for this page: those of the whole split may have been others." : "")));
     const count = trace.passes?.length ?? 1, once = count === 1 ? "1 pass" : `${count} passes`;
     const head = (name, how) => parts.push(h("h3", {}, name), h("p", {class: "note"}, `${how} ${page.number(trace.milliseconds, 1)} ms in all.`));
     const one_by_one = trace.kind === "autoregressive" || (trace.kind === "blocks" && trace.passes?.every((one) => one.symbols.length === 1));
@@ -324,7 +336,7 @@ const inspection = (() => {
     maps(box, record);
   }
 
-  const self = {show, words, open() {}};
+  const self = {show, words, candidates, open() {}};
 
   sections.inside = (element, data) => {
     const splits = Object.keys(data), outputs = page.data("examples") ?? {};

@@ -185,13 +185,13 @@ sections.live = (element, state) => {
           h("a", {class: "small", href: "report?" + new URLSearchParams({run: one.run.name}), target: "_blank"}, one.run.score || "report"),
           h("span", {class: "grow"}), column ? h("span", {class: "value"}, page.number(column.trace.milliseconds, 1), h("small", {}, " ms")) : null),
         one.answer.error ? wrong(one.answer.error) : [column ? liveReplay.cells(column.trace, one.answer.outputs[0]?.text ?? "") : null,
-          output(one.run, one.answer), one.answer.outputs.length ? copier("copy output", () => one.answer.outputs[0].text) : null, nBest(one.run, asked), inside(one.run, asked)]));
+          column?.trace.candidates ? inspection.candidates(column.trace) : null, output(one.run, one.answer), one.answer.outputs.length ? copier("copy output", () => one.answer.outputs[0].text) : null, nBest(one.run, asked), inside(one.run, asked)]));
     }
     const several = columns.length > 1;
     results.replaceChildren(strangers(found.flatMap((one) => one.answer.unknown ?? [])) ?? "",
       h("div", {class: "row heading"}, h("h2", {}, several ? "Decoders side by side, same time axis" : "Step by step"), h("span", {class: "grow"}),
         file() ? null : copier("copy link", () => location.href), columns.length ? h("button", {type: "button", onclick: () => replay()}, "↻ Replay") : null),
-      columns.length ? h("p", {class: "note"}, several ? "The same input through each decoder. Tokens appear at the time they were generated." : "Tokens appear at the time they were generated.") : "", both);
+      columns.some((one) => !one.trace.candidates) ? h("p", {class: "note"}, several ? "The same input through each decoder. Tokens appear at the time they were generated." : "Tokens appear at the time they were generated.") : "", both);
     const most = Math.max(0, ...columns.map((one) => one.trace.milliseconds));
     if (columns.length) liveReplay.clock(clock, columns);
     replay = () => { stop(); stop = liveReplay.play(both, most, slower); };

@@ -8,6 +8,7 @@ const liveReplay = {
   rows(trace, output) {
     const shown = (text) => text.replaceAll("▁", " ").trim() || (text ? "␣" : "–");
     const begins = (text) => text.startsWith("▁") || text === " ";
+    if (trace.candidates) return [];
     if (trace.kind === "autoregressive" || (trace.passes && !trace.passes.some((one) => one.symbols.length > 1) && trace.passes.length > 1))
       return [["", trace.passes.filter((one) => one.symbols[0] !== "<end>").map((one) =>
         ({text: shown(one.symbols[0]), begins: begins(one.symbols[0]), at: one.milliseconds, kind: "new"}))]];
@@ -32,6 +33,7 @@ const liveReplay = {
   moments: (trace) => trace.passes ? trace.passes.map((one) => one.milliseconds) : [trace.milliseconds],
 
   passes(trace) {
+    if (trace.candidates) return "minimum Bayes risk";
     const count = trace.passes?.length ?? 1;
     return `${count} ${count === 1 ? "pass" : "passes"}` + (trace.predicted_length ? `, predicted length ${trace.predicted_length}` : "");
   },
