@@ -55,6 +55,7 @@ from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.trainer import Trainer
 
 MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
+BESIDE = ("decoding", "likelihood")  # of a summary, by split: what is no metric
 _FEW = 100  # validation examples whose loss is reported, evenly spread: a fraction of the time that decoding them takes
 
 
@@ -287,6 +288,7 @@ def evaluate_parts(parts: Sequence[Part], predictors: Mapping[str, Predictor], t
             "higher_is_better": True,
             "splits": _joined_splits(summaries, parts),
             "failures": {},
+            **{name: found for name in BESIDE if (found := by_split(summaries, name))},
             "signature": "",
             "formula": "mean",
             **trainer.cost(),
@@ -339,6 +341,19 @@ def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[P
         if len(figures) < len(parts):
             del tables[split][MEAN]
     return dict(sorted(tables.items(), key=lambda item: MEAN not in item[1]))
+
+
+def by_split(summaries: Mapping[str, Mapping[str, Any]], section: str) -> dict[str, dict[str, Any]]:
+    """What a section of the tasks' summaries has by split, as `name/figure`.
+
+    >>> by_split({"qa": {"decoding": {"test": {"passes_per_symbol": 1.0}}}, "lm": {}}, "decoding")
+    {'test': {'qa/passes_per_symbol': 1.0}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, summary in summaries.items():
+        for split, figures in summary.get(section, {}).items():
+            found.setdefault(split, {}).update({f"{name}/{figure}": value for figure, value in figures.items()})
+    return found
 
 
 def _shares(

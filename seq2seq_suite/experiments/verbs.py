@@ -21,7 +21,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.distill import is_distilled
-from seq2seq_suite.experiments.joint import build_trainer, evaluate_parts, read_parts
+from seq2seq_suite.experiments.joint import BESIDE, build_trainer, by_split, evaluate_parts, read_parts
 from seq2seq_suite.experiments.prepare import with_own_splits
 from seq2seq_suite.inspection.report import inspect_split
 from seq2seq_suite.kernels import memory
@@ -157,7 +157,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Decode and score a split with a run's best checkpoint; predictions and figures go to the run directory.
 
-    For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
+    For a joint run, all tasks; its figures are named `task/figure`. With `others` the runs predict together, and the
     predictions go to the first one's directory. Unless `shown`, outputs are not inspected, and the report stays.
 
     Returns:
@@ -170,13 +170,9 @@ def evaluate(
         for part in parts:  # an error in the last should not be found after decoding the others
             config_of(part, overrides)
         found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, shown=shown) for part in parts}
-        splits: dict[str, dict[str, float]] = {}
-        for part, one in found.items():
-            for name, figures in one["splits"].items():
-                splits.setdefault(name, {}).update({f"{part}/{metric}": value for metric, value in figures.items()})
         return {
             "task": "multitask",
-            "splits": splits,
+            **{name: by_split(found, name) for name in ("splits", *BESIDE)},
             "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
         }
     loaded = open_together([directory, *others], overrides)
@@ -244,6 +240,11 @@ def evaluate_all(
         else value
         for key, value in found[-1].items()
     }
+
+
+def row_name(directory: Path, split: str, overrides: Sequence[str]) -> str:
+    """The row of a run's summary that `evaluate` writes with these overrides."""
+    return split + _suffix(resuming.settings_of_search(RunDirectory(directory), config_of(directory, list(overrides))))
 
 
 def _suffix(settings: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def beside(summary: Mapping[str, Any], splits: Sequence[str]) -> list[tuple[str,
     """What stands below the metrics: how likely the targets are, and what decoding took.
 
     Args:
-        summary: as `summary.json` has it, or any other data, of which nothing is shown.
+        summary: as `summary.json` has it, of a joint run `task/figure`, or any other data, of which nothing is shown.
         splits: the columns.
 
     Returns:
@@ -80,8 +80,8 @@ def beside(summary: Mapping[str, Any], splits: Sequence[str]) -> list[tuple[str,
 
     >>> beside({"likelihood": {"test": {"nats_per_symbol": 0.842, "interval": [0.835, 0.849]}}}, ["test", "other"])
     [('nats per symbol', [('at most 0.842', '0.835 to 0.849'), ('', '')])]
-    >>> beside({"decoding": {"test": {"milliseconds_per_sentence": 1.5, "sentences_at_a_time": 128}}}, ["test"])
-    [('ms a sentence', [('1.500', 'batch 128')])]
+    >>> beside({"decoding": {"test": {"qa/milliseconds_per_sentence": 1.5, "qa/sentences_at_a_time": 128}}}, ["test"])
+    [('qa/ms a sentence', [('1.500', 'batch 128')])]
     """
     found = []
     for name, section, key in (
@@ -89,16 +89,19 @@ def beside(summary: Mapping[str, Any], splits: Sequence[str]) -> list[tuple[str,
         ("passes per symbol", "decoding", "passes_per_symbol"),
         ("ms a sentence", "decoding", "milliseconds_per_sentence"),
     ):
-        of_splits = mapping(summary.get(section))
-        cells = [_beside(mapping(of_splits.get(split)), key) for split in splits]
-        found += [(name, cells)] if any(value for value, _ in cells) else []
+        of_splits = [mapping(mapping(summary.get(section)).get(split)) for split in splits]
+        # of a joint run's tasks as task/figure
+        before = dict.fromkeys(one.removesuffix(key) for figures in of_splits for one in figures if one.endswith(key))
+        for prefix in before:
+            cells = [_beside(figures, prefix, key) for figures in of_splits]
+            found += [(prefix + name, cells)] if any(value for value, _ in cells) else []
     return found
 
 
-def _beside(found: Mapping[str, Any], key: str) -> tuple[str, str]:
-    if not is_number(value := found.get(key)):
+def _beside(found: Mapping[str, Any], prefix: str, key: str) -> tuple[str, str]:
+    if not is_number(value := found.get(prefix + key)):
         return "", ""
-    ends, batch = found.get("interval"), found.get("sentences_at_a_time")
+    ends, batch = found.get(f"{prefix}interval"), found.get(f"{prefix}sentences_at_a_time")
     if isinstance(ends, list) and all(map(is_number, ends)):
         return f"at most {value:.3f}", " to ".join(f"{end:.3f}" for end in ends)
     return f"{value:.3f}", f"batch {batch}" if key.startswith("milliseconds") else ""

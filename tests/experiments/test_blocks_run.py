@@ -73,6 +73,10 @@ def start(made: Config, directory: Path, *, resume: bool = False) -> dict:
     return verbs.run(made, directory, resume=resume, overwrite=False, command=["run"])
 
 
+def summary_of(directory: Path) -> dict:
+    return json.loads((directory / "summary.json").read_text())
+
+
 def rows_of(directory: Path, split: str) -> list[str]:
     return [
         json.loads(line)["prediction"]
@@ -169,14 +173,17 @@ def test_a_decoder_only_model_learns_blocks_and_its_source(folder, tmp_path):
     assert any("loss_language" in row for row in metrics(tmp_path / "run"))
 
 
-def test_a_joint_run_has_a_task_of_blocks(folder, tmp_path):
+def test_a_joint_run_has_a_task_of_blocks_and_says_what_each_takes(folder, tmp_path, capsys):
     part = {"task": "translation", "data": {"path": str(folder)}}
     joint = Config.model_validate(
         {
             "task": "multitask",
             "device": "cpu",
             "backbone": {**SMALL, "source_tag": True},
-            "tasks": {"left": part, "blocks": {**part, "strategy": {"kind": "blocks"}, "search": {"order": "any"}}},
+            "tasks": {
+                "left": part,
+                "blocks": {**part, "strategy": {"kind": "blocks"}, "search": {"order": "any", "threshold": 0.0}},
+            },
             "training": {
                 "max_updates": 4,
                 "validate_every": 2,
@@ -192,6 +199,26 @@ def test_a_joint_run_has_a_task_of_blocks(folder, tmp_path):
     assert any("loss_blocks/left_to_right" in row for row in metrics(tmp_path / "run"))
     found = verbs.evaluate(tmp_path / "run", split="test", data=None, overrides=[])
     assert {"left/bleu", "blocks/bleu"} <= set(found["splits"]["test"])
+    whole, parts = (
+        summary_of(tmp_path / "run"),
+        {name: summary_of(tmp_path / "run" / "tasks" / name) for name in joint.tasks},
+    )
+    for section, figures in (
+        ("decoding", {"passes_per_symbol", "milliseconds_per_sentence"}),
+        ("likelihood", {"nats_per_symbol"}),
+    ):
+        for name, part in parts.items():
+            own = {f"{name}/{figure}": value for figure, value in part[section]["test"].items()}
+            assert figures <= set(part[section]["test"]) and own.items() <= found[section]["test"].items()
+            assert set(own) <= set(whole[section]["test"])
+    assert whole["decoding"]["test"]["left/passes_per_symbol"] == 1.0
+    assert whole["decoding"]["test"]["blocks/passes_per_symbol"] < 1.0
+    assert "blocks/interval" in found["likelihood"]["test"] and "left/interval" not in found["likelihood"]["test"]
+    assert cli.main(["evaluate", str(tmp_path / "run"), "search.batch_sentences=7"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "left/passes per symbol" in said and "blocks/ms a sentence" in said and "batch 7" in said and "at most" in said
+    )
 
 
 @pytest.mark.slow
