@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
+from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.studies import study
 from seq2seq_suite.studies.study import Cell
 
@@ -64,6 +65,52 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
         panels[0].invert_yaxis()
 
 
+def plot_surface(cells: Sequence[Cell], path: Path) -> None:
+    """Quality against passes and against milliseconds: of a study with searches a line for each variant and order.
+
+    Means over the seeds on the validation split; several experiments have a picture each.
+    """
+    cells = [cell for cell in cells if cell.split == "validation"]
+    experiments = list(dict.fromkeys(cell.experiment for cell in cells))
+    for experiment in experiments:
+        own = [cell for cell in cells if cell.experiment == experiment]
+        variants = list(dict.fromkeys(cell.variant for cell in own))
+        file = path.with_stem(f"{path.stem}-{experiment}") if len(experiments) > 1 else path
+        with picture(file, (11.0, 4.2), panels=2) as (figure, panels):
+            for axes, (key, title) in zip(
+                panels, (("passes", "passes for each symbol"), ("milliseconds", "milliseconds a sentence")), strict=True
+            ):
+                for (variant, order), some in grouped(((cell.variant, _order(cell)), cell) for cell in own).items():
+                    points = sorted((cell.cost(key), statistics.fmean(cell.figures)) for cell in some)
+                    axes.plot(
+                        *zip(*points, strict=True),
+                        _MARKS.get(order, "*"),
+                        color=f"C{variants.index(variant) % 10}",
+                        linewidth=1,
+                        markersize=11 if order not in _MARKS else 4,
+                        label=variant if order not in _MARKS and key == "passes" else None,
+                    )
+                axes.set_xlabel(title)
+                axes.grid(alpha=0.3)
+            panels[1].set_xscale("log")
+            for which in (panels[1].xaxis.set_major_formatter, panels[1].xaxis.set_minor_formatter):
+                which(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "125" else "")
+            better = "" if own[0].higher_is_better else ", less is better"
+            panels[0].set_ylabel(f"{own[0].metric.replace('_', ' ')} on validation{better}")
+            panels[0].set_title(experiment, fontsize="medium")
+            said = ", ".join(f"{mark[0]} {order}" for order, mark in _MARKS.items())
+            panels[1].set_title(f"star: the run's own search; {said}", fontsize="small")
+            figure.legend(loc="outside right center", fontsize="small")
+
+
+_MARKS = {"left": "o-", "any": "x:", "verified": "D--"}  # of `search.order`
+
+
+def _order(cell: Cell) -> str:
+    """The `search.order` of a search beside the run's own."""
+    return next((one.partition("=")[2] for one in cell.search.split() if one.startswith("order=")), cell.search)
+
+
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
     """Room for all figures and for their intervals, unless one of three seeds is far wider than all the figures."""
     figures = [one for cell in cells for one in cell.figures]
@@ -104,7 +151,7 @@ def main(given: Sequence[str] | None = None) -> None:
         overrides=[*arguments.override, f"training.threads={arguments.threads}"],
     )
     if arguments.plot:
-        plot(cells, arguments.plot)
+        (plot_surface if asked.searches else plot)(cells, arguments.plot)
     publish(
         [
             f"## {asked.question}",

@@ -137,7 +137,7 @@ def _plane(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]], key: str
     for run, some in grouped((row["run"].partition("@")[0], row) for row in rows).items():
         searches = [{name: one for name, one in given.get(row["run"], {}).items() if "search." in name} for row in some]
         keys = [name for name in searches[0] if len({one.get(name) for one in searches}) > 1]
-        notes += [f"{run}: {' · '.join(name.removeprefix('search.') for name in keys)}"] if keys else []
+        notes += [(run, " · ".join(name.removeprefix("search.") for name in keys))] if keys else []
         points = [
             [
                 row[key],
@@ -150,6 +150,8 @@ def _plane(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]], key: str
             for row, one in zip(some, searches, strict=True)
         ]
         series.append({"name": run, "points": sorted(points, key=lambda point: point[0])})
+    alike = len({said for _, said in notes}) == 1
+    values = notes[0][1] if alike else "; ".join(f"{run}: {said}" for run, said in notes)
     return {
         "kind": "scatter",
         "x": x,
@@ -158,7 +160,7 @@ def _plane(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]], key: str
         "series": series,
         "levels": [[name, rows[0][name]] for name in ("baseline", "ceiling") if _known(rows[0].get(name)) is not None],
         "title": "",
-        "note": f"At the points, values of the search: {'; '.join(notes)}." if notes else "",
+        "note": f"At the points, values of the search: {values}." if notes else "",
     }
 
 

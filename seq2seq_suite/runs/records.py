@@ -53,6 +53,7 @@ class Summary(_Record):
     baseline: dict[str, Figure] = {}  # split -> the best figure without learning
     ceiling: dict[str, Figure] = {}  # split -> the figure that no model should beat
     decoding: dict[str, dict[str, Any]] = {}  # split -> what its search took: see `prediction.speed`
+    likelihood: dict[str, dict[str, Any]] = {}  # split -> how likely its targets are: see `prediction.likelihood`
     settings: dict[str, dict[str, Any]] = {}  # of `splits` that `evaluate` decoded with others than the run's
 
     def primary(self, split: str) -> float | None:

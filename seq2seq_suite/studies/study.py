@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,22 +20,32 @@ from seq2seq_suite.options.section import NotNegative, Section
 from seq2seq_suite.report.sentences import not_alike
 from seq2seq_suite.report.variants import settings
 from seq2seq_suite.runs.records import read_provenance, read_summary
+from seq2seq_suite.studies import chain
 from seq2seq_suite.studies.slurm import Cluster
 from seq2seq_suite.studies.sweep import directories, on_validation, run_all, varied
-from seq2seq_suite.terminal.tables import chance, print_table, print_text, signed, span, write_tables
+from seq2seq_suite.terminal.tables import NONE, chance, print_table, print_text, signed, span, write_tables
 
 TITLES = {
     "validation": "On the validation split, which chose each run's checkpoint, too:",
     "test": "On the test split, not used for choosing: for variants that were fixed before.",
 }
 FILES = ("means.md", "means.tex", "means.csv")
-HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
+COSTS = (  # key of a run, title, decimals
+    ("passes", "passes/symbol", 2),
+    ("milliseconds", "ms a sentence", 1),
+    ("nats", "nats/symbol", 3),
+    ("updates", "updates", 0),
+    ("minutes", "minutes", 1),
+)
+_TITLES = tuple(title for _, title, _ in COSTS)
+HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", *_TITLES)
 TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
 NOTE = (
     f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
     f"Student's paired t test over the seeds, corrected by Holm for all tests of this table; it says nothing about "
     f"other test data. Better or worse: p < {LEVEL}. Tie: the means are equal. No difference: the difference's "
-    f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say."
+    f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say. Updates and minutes: "
+    "with those of the runs that a variant began from. Nats: exact from left to right, else an upper bound."
 )
 
 
@@ -46,7 +57,10 @@ class Study(Section):
     seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
     report_test: bool = False  # also report the test split, once the variants are fixed
     settings: dict[str, Any] = {}  # for all: key -> value
-    variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
+    variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes; {NAME} in a value is
+    # that variant's run of the same experiment and seed; training.max_updates: 1/2 is a share of the other variants'
+    distilled: dict[str, str] = {}  # name -> variant, whose outputs become training data, a folder that is {name} above
+    searches: tuple[str, ...] = ()  # key=a,b of other searches; those that a variant takes are scored for each run, too
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,9 @@ class Cell:
     """One variant of one experiment: the primary metric on a split and the runs, both by seed.
 
     Args:
-        runs: each with `run`, `directory`, `split`, `seed`, `updates`, `tokens` and `minutes` of training.
+        runs: each with `run`, `directory`, `split`, `seed`, `tokens` and what COSTS names; updates, tokens and minutes
+            with those of the runs that it began from.
+        search: what it was decoded with, where that is not the run's own.
     """
 
     experiment: str
@@ -64,6 +80,16 @@ class Cell:
     figures: tuple[float, ...]
     runs: tuple[Mapping[str, Any], ...]
     split: str = "validation"
+    search: str = ""
+
+    @property
+    def name(self) -> str:
+        """Variant and search."""
+        return f"{self.variant} @ {self.search}" if self.search else self.variant
+
+    def cost(self, key: str) -> float:
+        """The mean of what COSTS names; NaN where a run has none."""
+        return statistics.fmean(run.get(key, math.nan) for run in self.runs)
 
     def interval(self) -> tuple[float, float]:
         """The mean's 95 % interval by Student's t; NaN with one seed, and where it would leave the metric's scale."""
@@ -123,11 +149,20 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
                 expected=f"keys that the study does not vary; it compares values of {key}",
                 remedy=f"change it in a copy of {path}",
             )
-    for name, yaml, own in _cells(study, path, overrides):
+    chain.stages(study.variants, study.distilled, file=str(path))
+    cells = _cells(study, path, overrides)
+    for name, yaml, own in cells:
         try:
             on_validation(yaml, own)
         except ConfigError as error:
             raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
+    for search in chain.combined(study.searches):
+        why = ""
+        for _, yaml, own in reversed(cells):
+            if not (why := chain.why_not(yaml, [*own, *search])):
+                break
+        if why:
+            raise ConfigError(f"searches: no variant takes {' '.join(search)}: {why}", file=str(path))
     return study
 
 
@@ -159,14 +194,38 @@ def run(
     study = load(path, yamls=yamls, overrides=overrides)
     splits = ["validation", *(["test"] if study.report_test else [])]
     places: dict[tuple[str, str], list[Path]] = {}
-    runs: dict[Path, tuple[Path, Sequence[str]]] = {}
-    for name, yaml, own in _cells(study, path, overrides):
-        for seed in study.seeds:
-            directory = output / yaml.stem / f"{slug(name)}-{seed}"
-            runs[directory] = yaml, on_validation(yaml, [*own, f"seed={seed}"], *splits[1:])
-            places.setdefault((yaml.stem, name), []).append(directory)
-    run_all(runs, jobs=jobs, cluster=cluster)
-    return [_cell(experiment, name, split, found) for split in splits for (experiment, name), found in places.items()]
+    begun: dict[Path, set[Path]] = {}
+    by_name = grouped(
+        (name, (seed, yaml, own))
+        for seed in study.seeds
+        for name, yaml, own in _cells(study, path, overrides, output, seed)
+    )
+    for stage in chain.stages(study.variants, study.distilled, file=str(path)):
+        runs: dict[Path, tuple[Path, Sequence[str]]] = {}
+        for name, (seed, yaml, own) in ((one, each) for one in stage for each in by_name[one]):
+            known, folders = _folders(study, output, yaml, seed)
+            before = set()
+            for one in chain.named(study.variants[name]):
+                source = known[study.distilled.get(one, one)]
+                before |= {source, *begun[source]}
+                if one in folders:
+                    chain.write_outputs(source, folders[one])
+            begun[known[name]] = before
+            runs[known[name]] = yaml, on_validation(yaml, [*own, f"seed={seed}"], *splits[1:])
+            places.setdefault((yaml.stem, name), []).append(known[name])
+        run_all(runs, jobs=jobs, cluster=cluster)
+    searches = {
+        (yaml.stem, name): [one for one in chain.combined(study.searches) if not chain.why_not(yaml, [*own, *one])]
+        for name, yaml, own in _cells(study, path, overrides, output, study.seeds[0])
+    }
+    cells = []
+    for split in splits:
+        for key, found in searches.items():
+            cells.append(_cell(*key, split, places[key], begun))
+            if split == "validation" and found:
+                known = [chain.evaluate(directory, found, split) for directory in places[key]]
+                cells += [_cell(*key, split, places[key], begun, row, search) for row, search in known[0].items()]
+    return cells
 
 
 def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -174,23 +233,21 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     return [
         (
             cell.experiment,
-            cell.variant,
+            cell.name,
             cell.metric,
             ", ".join(str(run["seed"]) for run in cell.runs),
             f"{statistics.fmean(cell.figures):.2f}",
             span(*cell.interval()),
             f"{cell.worst():.2f}",
-            *(
-                f"{statistics.fmean(run[key] for run in cell.runs):,.{digits}f}"
-                for key, digits in (("updates", 0), ("minutes", 1))
-            ),
+            *(NONE if (cost := cell.cost(key)) != cost else f"{cost:,.{digits}f}" for key, _, digits in COSTS),
         )
         for cell in cells
     ]
 
 
 def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """The table under `TESTS`: each variant against the first one of its experiment, paired by seed."""
+    """The table under `TESTS`: each variant, by its own search, against the experiment's first one, paired by seed."""
+    cells = [cell for cell in cells if not cell.search]
     first: dict[str, Cell] = {}
     pairs = [(first[cell.experiment], cell) for cell in cells if first.setdefault(cell.experiment, cell) is not cell]
     found = [compare_seeds(one.figures, two.figures) for one, two in pairs]
@@ -233,7 +290,7 @@ def write(cells: Sequence[Cell], folder: Path) -> None:
             statistics.fmean(cell.figures),
             *cell.interval(),
             cell.worst(),
-            *(statistics.fmean(run[key] for run in cell.runs) for key in HEADER[-2:]),
+            *(cell.cost(key) for key, *_ in COSTS),
         ]
         for cell in cells
     ]
@@ -262,43 +319,74 @@ def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
 
 
 def unequal(cells: Sequence[Cell]) -> str:
-    """A sentence on unequal budgets or data of the variants; empty if they are equal."""
+    """A sentence on unequal budgets or data of the variants, by their own search; empty if they are equal."""
+    cells = [cell for cell in cells if not cell.search]
     compared: dict[str, dict[str, Sequence[Mapping[str, Any]]]] = {}
     for cell in cells:
         compared.setdefault(cell.experiment, {})[cell.variant] = cell.runs
     return "".join(text for text, _ in not_alike(compared, settings([cell.runs[0] for cell in cells]))).rstrip()
 
 
-def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
+def _folders(study: Study, output: Path, yaml: Path, seed: int) -> tuple[dict[str, Path], dict[str, Path]]:
+    """The runs of the variants, and the data that are distilled from them, by name."""
+    runs = {name: output / yaml.stem / f"{slug(name)}-{seed}" for name in study.variants}
+    return runs, {name: output / "distilled" / f"{yaml.stem}-{slug(name)}-{seed}" for name in study.distilled}
+
+
+def _cells(
+    study: Study, path: Path, overrides: Sequence[str], output: Path = Path(), seed: int = 0
+) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
-    common = [*config_file.as_overrides(study.settings), *overrides]
-    return [
-        (name, config_file.find(yaml, path.parent), [*common, *config_file.as_overrides(changes)])
-        for yaml in study.yamls
-        for name, changes in study.variants.items()
-    ]
+    common, found = [*config_file.as_overrides(study.settings), *overrides], []
+    for yaml in (config_file.find(one, path.parent) for one in study.yamls):
+        shared = any(chain.UPDATES in changes for changes in study.variants.values())
+        updates = config_file.load(yaml, common, own=True).training.max_updates if shared else 0
+        runs, folders = _folders(study, output, yaml, seed)
+        for name, changes in study.variants.items():
+            own = chain.filled(changes, runs | folders, updates)
+            found.append((name, yaml, [*common, *config_file.as_overrides(own)]))
+    return found
 
 
-def _cell(experiment: str, name: str, split: str, directories: Sequence[Path]) -> Cell:
-    found = [read_summary(directory) for directory in directories]
-    runs = tuple(
-        {
-            "run": str(directory),
-            "directory": str(directory),
-            "split": split,
-            "updates": one.updates,
-            "seed": read_provenance(directory).seed,
-            "tokens": one.tokens,
-            "minutes": one.seconds / 60,
-        }
-        for directory, one in zip(directories, found, strict=True)
-    )
+def _cell(
+    experiment: str,
+    name: str,
+    split: str,
+    directories: Sequence[Path],
+    begun: Mapping[Path, Iterable[Path]] | None = None,
+    row: str = "",
+    search: str = "",
+) -> Cell:
+    """A cell by a `row` of the runs' summaries, that of the split unless a `search` has its own.
+
+    `begun` has what each run began from.
+    """
+    found, row = [read_summary(directory) for directory in directories], row or split
+    runs = []
+    for directory, one in zip(directories, found, strict=True):
+        all_of_them = [one, *map(read_summary, (begun or {}).get(directory, ()))]
+        decoding, likelihood = one.decoding.get(row, {}), one.likelihood.get(row, {})
+        runs.append(
+            {
+                "run": str(directory),
+                "directory": str(directory),
+                "split": row,
+                "updates": sum(each.updates for each in all_of_them),
+                "seed": read_provenance(directory).seed,
+                "tokens": sum(each.tokens for each in all_of_them),
+                "minutes": sum(each.seconds for each in all_of_them) / 60,
+                "passes": decoding.get("passes_per_symbol", math.nan),
+                "milliseconds": decoding.get("milliseconds_per_sentence", math.nan),
+                "nats": likelihood.get("nats_per_symbol", math.nan),
+            }
+        )
     return Cell(
         experiment,
         name,
         found[0].primary_metric,
         found[0].higher_is_better,
-        tuple(one.splits[split][one.primary_metric] for one in found),
-        runs,
+        tuple(one.splits[row][one.primary_metric] for one in found),
+        tuple(runs),
         split,
+        search,
     )
