@@ -263,6 +263,9 @@ class BlocksOptions(WithSource):
         "decision": ("best",),
         "order": ("frequency", "given"),
     }
+    longest_draft: ClassVar[int] = (
+        32  # some 2 GB of attention for 128 sentences; twice as long a one has 16 times as much
+    )
     kind: Literal["blocks"] = "blocks"
     label_smoothing: Fraction = 0.1  # probability spread over all symbols
     block: Few = 4  # symbols of a block; 1 is left to right
@@ -282,6 +285,12 @@ class BlocksOptions(WithSource):
                         f"strategy.kind blocks gives each label a place, which multilabel.{key} {value} "
                         f"does not: set multilabel.{key}={allowed[0]}"
                     )
+        drafted = config.search.block or self.block
+        if config.search.order == "verified" and drafted > self.longest_draft:
+            raise ValueError(
+                f"search.order verified drafts {drafted:,} blocks of {drafted:,} symbols in a pass, for each "
+                f"sentence: set search.block={self.longest_draft} or less, which leaves the outputs as they are"
+            )
         most, options = max(self.block, *self.blocks, config.search.block), config.options
         read = options.source_positions(config) if config.backbone.encoder == "none" and options.numbered else 0
         needed = read + options.target_symbols(config) + 2 * most

@@ -301,15 +301,17 @@ def test_a_text_is_judged_exactly_from_left_to_right_and_else_by_the_mean_of_the
         (["search.order=verified", "search.threshold=0.5"], "search.threshold 0.5 has no effect with search.order"),
         (["strategy.block=200"], "blocks of 200 symbols need 2 [*] 200 positions more than the longest output"),
         (["search.block=200"], "blocks of 200 symbols need"),
+        (["search.order=verified", "search.block=33"], "verified drafts 33 blocks of 33 symbols.* set search.block=32"),
+        (["search.order=verified", "strategy.block=64"], "verified drafts 64 blocks of 64 symbols"),
     ],
 )
 def test_what_blocks_cannot_do_is_refused_by_name(tmp_path, settings, said):
     file = tmp_path / "translation.yaml"
     file.write_text(
         "task: translation\nstrategy:\n  kind: blocks\nsearch:\n  max_length_factor: 2.0\n"
-        "backbone:\n  max_positions: 600\n"
+        "backbone:\n  max_positions: 700\n"
     )
-    load(file, [])
+    load(file, ["strategy.block=64", "search.order=verified", "search.block=32"])
     with pytest.raises(ConfigError, match=said):
         load(file, settings)
 
