@@ -30,6 +30,8 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "decoder_steps": (1,),
     "experts": (0,),
     "embedding_width": (0,),
+    "embedding_norm": (False,),
+    "scale_embeddings": (True,),
     "source_tag": (False,),
 }
 REMEDY = "use the suite itself, to which --to hub-folder and predict without --engine give any run"

@@ -26,6 +26,7 @@ from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.model.tag import TaggedSeq2Seq
+from seq2seq_suite.model.variants.embedding_norm import NormedPositions
 from seq2seq_suite.model.variants.swiglu import GatedFeedForward
 from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
@@ -89,6 +90,7 @@ class CompiledSteps(Candidates):
             rows.is_stateless
             and type(model) in (Seq2Seq, TaggedSeq2Seq)
             and type(model.embedding) is nn.Embedding
+            and type(model.positions) is not NormedPositions
             and model.output.projection is None
             and not self.options.sampling
         )

@@ -41,6 +41,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.tag import TaggedSeq2Seq
 from seq2seq_suite.model.variants.conformer import Convolution
 from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder
+from seq2seq_suite.model.variants.embedding_norm import NormedPositions
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.model.variants.real_positions import (
@@ -76,10 +77,10 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
     if isinstance(source, TokenShape) and source.copied:
         parts["pointer"] = Pointer(backbone.width)
     encodes = has_source and backbone.encoder != "none"
-    positions = build_positions(backbone)
+    positions, scale = _positions_of_input(backbone), None if backbone.scale_embeddings else 1.0
     # Source and target are one sequence for a decoder-only model, with consecutive learned positions.
     frontend = (
-        _build_frontend(backbone, source, embedding, build_positions(backbone) if encodes else positions)
+        _build_frontend(backbone, source, embedding, _positions_of_input(backbone) if encodes else positions, scale)
         if has_source
         else None
     )
@@ -104,6 +105,7 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
         embedding=embedding,
         output=output,
         dropout_rate=backbone.dropout,
+        scale=scale,
     )
     for name, part in parts.items():
         setattr(model, name, part)
@@ -131,7 +133,11 @@ def _sound_alike(one: SourceShape, other: SourceShape) -> bool:
 
 
 def _build_frontend(
-    backbone: Backbone, source: SourceShape, target_embedding: nn.Embedding | FactorisedEmbedding, positions: nn.Module
+    backbone: Backbone,
+    source: SourceShape,
+    target_embedding: nn.Embedding | FactorisedEmbedding,
+    positions: nn.Module,
+    scale: float | None,
 ) -> nn.Module:
     width, rate = backbone.width, backbone.dropout
 
@@ -161,7 +167,7 @@ def _build_frontend(
             )
         case SentenceShape():
             segments = Segments(source.segments, width, jitter=source.segment_jitter)
-            return Sentences(embedding(PAD), segments=segments, dropout_rate=rate)
+            return Sentences(embedding(PAD), segments=segments, dropout_rate=rate, scale=scale)
         case TokenShape():
             segments = Segments(source.segments, width, jitter=source.segment_jitter) if source.segments else None
             return Tokens(
@@ -169,6 +175,7 @@ def _build_frontend(
                 positions=positions,
                 dropout_rate=rate,
                 segments=segments,
+                scale=scale,
             )
     raise TypeError(f"no front-end reads {source}")
 
@@ -240,6 +247,12 @@ def part_of(backbone: Backbone, key: str) -> Any:
         return OwnPart(load_code(name, key=f"backbone.{key}"), key, name, tuple(parameters.items()))
     module, _, attribute = row_of(TABLES[key], name).code.rpartition(".")
     return getattr(import_module(module), attribute)
+
+
+def _positions_of_input(backbone: Backbone) -> nn.Module:
+    """The positions of source or target, and the norm of their sum with the embeddings."""
+    positions = build_positions(backbone)
+    return NormedPositions(positions, part_of(backbone, "norm")(backbone.width)) if backbone.embedding_norm else positions
 
 
 def build_positions(backbone: Backbone) -> nn.Module:

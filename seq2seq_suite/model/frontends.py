@@ -13,13 +13,14 @@ from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 
 class Tokens(nn.Module):
-    """Token ids -> embedding * sqrt(D) + positions, and + segments where the source has them.
+    """Token ids -> embedding * scale + positions, and + segments where the source has them.
 
     Args:
         embedding: of the tokens; the target's own where both share their symbols.
         positions: adds positions.
         dropout_rate: of the result.
         segments: adds the segments of sources (B,S,2); None for sources (B,S).
+        scale: None: sqrt(D).
 
     Source: Vaswani et al. 2017, sections 3.4 and 3.5; for segments Devlin et al. 2019, section 3.
     """
@@ -31,11 +32,12 @@ class Tokens(nn.Module):
         positions: nn.Module,
         dropout_rate: float,
         segments: nn.Module | None = None,
+        scale: float | None = None,
     ):
         super().__init__()
         self.segments = segments
         self.embedding = embedding
-        self.scale = math.sqrt(embedding.embedding_dim)
+        self.scale = math.sqrt(embedding.embedding_dim) if scale is None else scale
         self.positions = positions
         self.dropout = nn.Dropout(dropout_rate)
 

@@ -48,7 +48,7 @@ class Segments(nn.Module):
 
 
 class Sentences(nn.Module):
-    """Each sentence as one vector: sum over its words of mask_j * embedding_j * sqrt(D), + its segment.
+    """Each sentence as one vector: sum over its words of mask_j * embedding_j * scale, + its segment.
 
     The multiplicative mask of each place in a sentence is learned; without it a sentence would be a bag of words.
     The encoder's length is the number of sentences, several times less than that of words. A sentence's segment is
@@ -62,16 +62,24 @@ class Sentences(nn.Module):
         embedding: of the word types, zero for padding.
         segments: adds a vector for each sentence's place.
         dropout_rate: of the result.
+        scale: None: sqrt(D).
     """
 
     max_words = 128  # words from here on share the last place's mask
 
-    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, *, segments: Segments, dropout_rate: float):
+    def __init__(
+        self,
+        embedding: nn.Embedding | FactorisedEmbedding,
+        *,
+        segments: Segments,
+        dropout_rate: float,
+        scale: float | None = None,
+    ):
         super().__init__()
         width = embedding.embedding_dim
         self.embedding = embedding
         self.mask = nn.Parameter(1.0 + 0.5 * torch.randn(self.max_words, width))
-        self.scale = math.sqrt(width)
+        self.scale = math.sqrt(width) if scale is None else scale
         self.segments = segments
         self.dropout = nn.Dropout(dropout_rate)
 

@@ -39,7 +39,7 @@ class Seq2Seq(nn.Module):
         encoder: States -> States; None for a language model.
         decoder: without an encoder it has no memory.
         positions: of the target.
-        embedding: of target symbols.
+        embedding, scale: of target symbols, and its factor; None: sqrt(D), Vaswani et al. 2017, section 3.4.
         output: hidden -> logits.
         dropout_rate: of the embedded target.
     """
@@ -56,12 +56,13 @@ class Seq2Seq(nn.Module):
         embedding: nn.Embedding | FactorisedEmbedding,
         output: OutputLayer,
         dropout_rate: float,
+        scale: float | None = None,
     ):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = nn.Dropout(dropout_rate)
-        self.scale = math.sqrt(embedding.embedding_dim)
+        self.scale = math.sqrt(embedding.embedding_dim) if scale is None else scale
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, **state: Tensor) -> Tensor:
         """The definition: each symbol sees the source and the symbols before it; all faster paths agree with it.

@@ -122,6 +122,8 @@ class Backbone(Section):
     expert_capacity: PositiveFloat = 1.25  # most positions of an expert in training, as a multiple of an even share
     balance_weight: NotNegativeFloat = 0.01  # of the load-balance loss
     embedding_width: NotNegative = 0  # E below width: factorised embeddings (ALBERT); 0: none
+    embedding_norm: bool = False  # h = Norm(embedding + position) goes into the first layer of either stack (BART)
+    scale_embeddings: bool = True  # embeddings are multiplied by sqrt(width), Vaswani et al. 2017, section 3.4
     tie_embeddings: bool = True  # target embedding and output projection share their weights
     parameters: dict[str, dict[str, float | int | bool | str]] = {}  # of classes of yours: key of this section ->
     # keyword arguments, e.g. {norm: {gain: 2.0}}
@@ -193,6 +195,11 @@ class Backbone(Section):
                 self.embedding_width >= self.width,
                 f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to "
                 "0 for vectors as wide as the model",
+            ),
+            (
+                self.embedding_norm and self.norm == "power",
+                "backbone.embedding_norm does not go with backbone.norm power, for it knows no padding: set "
+                "backbone.norm=layer",
             ),
             (
                 additive and no_layers,

@@ -26,6 +26,7 @@ KINDS = {
     "factorised": {"embedding_width": 8},
     "no positions": {"positions": "none"},
     "rotary": {"positions": "rotary"},
+    "normed": {"positions": "learned", "embedding_norm": True, "scale_embeddings": False},
 }
 SEARCHES = {
     "greedy": {},

@@ -17,6 +17,7 @@ KINDS = {
     "rotary": (Autoregressive, {"positions": "rotary", "norm": "rms"}),
     "alibi": (Autoregressive, {"positions": "alibi", "norm_placement": "post"}),
     "t5": (Autoregressive, {"positions": "t5", "activation": "geglu"}),
+    "normed": (Autoregressive, {"embedding_norm": True, "scale_embeddings": False}),
     "decoder alone": (Autoregressive, {"encoder": "none"}),
     "repeated": (Autoregressive, {"encoder_steps": 2, "decoder_steps": 2}),
     "convolutions": (Ctc, {"encoder_kernel": 3, "decoder_kernel": 3}),

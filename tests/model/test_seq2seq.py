@@ -21,6 +21,7 @@ KINDS = {
     "rotary": ({"positions": "rotary"}, SHAPE),
     "alibi": ({"positions": "alibi"}, SHAPE),
     "t5": ({"positions": "t5", "activation": "geglu"}, SHAPE),
+    "normed": ({"positions": "learned", "embedding_norm": True, "scale_embeddings": False}, SHAPE),
     "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SHAPE),
     "rnn": ({"decoder": "rnn"}, SHAPE),
     "prefix": ({"encoder": "none"}, SHAPE),

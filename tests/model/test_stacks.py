@@ -23,6 +23,7 @@ VARIANTS = [
     {"attention_score": "additive"},
     {"attention_score": "additive", "positions": "learned", **RECURRENT},
     {"embedding_width": 5},
+    {"embedding_norm": True, "scale_embeddings": False, "positions": "learned", **RECURRENT},
     {"embedding_width": 5, "tie_embeddings": False, **RECURRENT},
     {"experts": 4},
     {"experts": 3, "experts_per_token": 1, "expert_capacity": 0.5, **RECURRENT},
