@@ -28,8 +28,9 @@ def import_model(
     """Write a pretrained encoder-decoder of Hugging Face's format as a run.
 
     The other verbs then take it as they take a trained run, and `init_from` begins from it; `data.path` names what
-    `evaluate`, `compare` and `distill` read. Nothing in the folder is executed. Families: marian (OPUS-MT), and t5
-    (1.0, 1.1, Flan-T5), whose sources begin with the task, such as "translate English to German: The dog sleeps."
+    `evaluate`, `compare` and `distill` read. Nothing in the folder is executed. Families: marian (OPUS-MT), t5
+    (1.0, 1.1, Flan-T5), whose sources begin with the task, such as "translate English to German: The dog sleeps.", bart
+    for summaries, and mbart (mBART-50, too), whose languages are chosen as in translation.target_language=fr_XX.
 
     \b
     Examples:

@@ -19,6 +19,7 @@ _EXTRAS = {
     "serve": ("starlette", "uvicorn"),
     "tensorboard": ("tensorboard",),
     "ctranslate2": ("ctranslate2",),
+    "transformers": ("transformers", "tokenizers"),
     "cluster": ("submitit",),
     "teach": ("latex2mathml",),
     "japanese": ("MeCab", "ipadic"),

@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.files import atomic_write_bytes
@@ -15,6 +15,8 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
+
+    from seq2seq_suite.data.imported_tokenizer import ImportedTokenizer
 
 KINDS = ("bpe", "unigram", "characters")
 IMPORTED = "imported"  # a further kind: pieces of another program's model, which `import` brings in
@@ -69,6 +71,10 @@ def load_subwords(kind: str, folder: Path, name: str) -> Subwords:
     """
     if kind == "characters":
         return Characters(Vocabulary.load(folder / f"{name}.json"))
+    if kind == IMPORTED and (folder / f"{name}.tokenizer.json").is_file():
+        from seq2seq_suite.data.imported_tokenizer import ImportedTokenizer
+
+        return ImportedTokenizer.load(folder, name)
     if kind == IMPORTED:
         return ImportedPieces.load(folder, name, kind=kind)
     return SentencePieces.load(folder, name, kind=kind)
@@ -81,6 +87,8 @@ class Characters:
     >>> letters.pieces("我 ok"), letters.join(["o", "k"])
     (['我', ' ', 'o', 'k'], 'ok')
     """
+
+    before, after = (), (END,)
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
@@ -139,6 +147,8 @@ class SentencePieces:
     >>> pieces.decode(pieces.encode("der Hund"))
     'der Hund'
     """
+
+    before, after = (), (END,)
 
     def __init__(self, model: bytes):
         self.model = model
@@ -305,7 +315,8 @@ class ImportedPieces(SentencePieces):
         return self.join(["\ufffd" if number == UNKNOWN else self.names([number])[0] for number in known])
 
 
-Subwords = Characters | SentencePieces  # ids 0 to 3 are PAD, BEGIN, END and UNKNOWN
+# Ids 0 to 3 are PAD, BEGIN, END and UNKNOWN. A source is `before`, its ids, `after`; an output begins with `before`.
+Subwords: TypeAlias = "Characters | SentencePieces | ImportedTokenizer"
 
 
 def _processor(model: bytes) -> SentencePieceProcessor:

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import Subwords
+from seq2seq_suite.imports.bart import Bart
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.marian import Marian
 from seq2seq_suite.imports.t5 import T5
@@ -21,14 +23,8 @@ class Family(Protocol):
         """Keys of the configuration by section, of `backbone` all that weights depend on."""
         raise NotImplementedError
 
-    @property
-    def source(self) -> Subwords:
-        """The pieces of the sources."""
-        raise NotImplementedError
-
-    @property
-    def target(self) -> Subwords:
-        """The pieces of the targets."""
+    def pieces(self, config: Config) -> Mapping[str, Subwords]:
+        """Those of `source` (of texts) and `target`, in the languages of a configuration; raises ConfigError."""
         raise NotImplementedError
 
     def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
@@ -36,7 +32,12 @@ class Family(Protocol):
         raise NotImplementedError
 
 
-FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {"marian": Marian, "t5": T5}
+FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {
+    "marian": Marian,
+    "t5": T5,
+    "bart": Bart,
+    "mbart": Bart,
+}
 
 
 def family_of(checkpoint: Checkpoint) -> Family:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.types import UNLIKELY
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import ImportedPieces
 from seq2seq_suite.export.transformers_models import KINDS, feature_order, modules
 from seq2seq_suite.imports.checkpoint import Checkpoint
@@ -23,7 +24,37 @@ from seq2seq_suite.model.positions import sinusoids
 
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}  # their names -> ours
 _SHARED, _POSITIONS = "model.shared.weight", "model.{}.embed_positions.weight"
-_SAME = ("attention_heads", "ffn_dim")  # of encoder and decoder
+
+
+def backbone_of(checkpoint: Checkpoint, positions: str = "max_position_embeddings") -> dict[str, Any]:
+    """Keys of `backbone` that configurations of Marian's, BART's and Whisper's kind name alike, but for `positions`.
+
+    Raises:
+        DataError: one is missing, or the suite does not have it.
+    """
+    value, config, keys = (
+        checkpoint.value,
+        checkpoint.config,
+        {"feed_forward_width": "ffn_dim", "num_heads": "attention_heads"},
+    )
+    if value("activation_function", str) not in ACTIVATIONS:
+        raise checkpoint.refusal(
+            f"activation_function is {value('activation_function', str)}", " or ".join(ACTIVATIONS)
+        )
+    for name in keys.values():
+        both = [value(f"{side}_{name}") for side in ("encoder", "decoder")]
+        if both[0] != both[1]:
+            raise checkpoint.refusal(f"{name} are {both[0]} in the encoder and {both[1]} in the decoder", "equal ones")
+    return {
+        "width": value("d_model"),
+        **{key: value(f"encoder_{name}") for key, name in keys.items()},
+        "encoder_layers": value("encoder_layers"),
+        "decoder_layers": value("decoder_layers"),
+        "dropout": float(config.get("dropout", 0.0)),
+        "attention_dropout": float(config.get("attention_dropout", 0.0)),
+        "activation": ACTIVATIONS[value("activation_function", str)],
+        "max_positions": value(positions),
+    }
 
 
 class Marian:
@@ -38,7 +69,9 @@ class Marian:
 
     def __init__(self, checkpoint: Checkpoint):
         self.checkpoint = checkpoint
-        self._check_parts()
+        self.backbone = backbone_of(checkpoint)
+        if not checkpoint.config.get("scale_embedding"):
+            raise checkpoint.refusal("scale_embedding is false", "embeddings that are scaled by sqrt(d_model)")
         self.width, self.tied = checkpoint.value("d_model"), bool(checkpoint.config.get("tie_word_embeddings", True))
         self.layers = {stack: checkpoint.value(f"{stack}_layers") for stack in ("encoder", "decoder")}
         tokenizer = checkpoint.read("tokenizer_config.json", optional=True)
@@ -53,17 +86,6 @@ class Marian:
             "target", "target_vocab.json" if separate else "vocab.json", unknown, len(self.embeddings[1])
         )
         self.settings = self._settings(tokenizer)
-
-    def _check_parts(self) -> None:
-        value, refusal = self.checkpoint.value, self.checkpoint.refusal
-        if value("activation_function", str) not in ACTIVATIONS:
-            raise refusal(f"activation_function is {value('activation_function', str)}", " or ".join(ACTIVATIONS))
-        if not self.checkpoint.config.get("scale_embedding"):
-            raise refusal("scale_embedding is false", "embeddings that are scaled by sqrt(d_model)")
-        for name in _SAME:
-            both = [value(f"{side}_{name}") for side in ("encoder", "decoder")]
-            if both[0] != both[1]:
-                raise refusal(f"{name} are {both[0]} in the encoder and {both[1]} in the decoder", "equal ones")
 
     def _embed(self, separate: bool) -> None:
         """Take the embeddings (V,D) of both sides and the bias (V,), and find whether both are one matrix."""
@@ -102,11 +124,11 @@ class Marian:
         return numbered(self.checkpoint, f"{side}.spm", names, specials)
 
     def _settings(self, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-        value, config = self.checkpoint.value, self.checkpoint.config
+        config = self.checkpoint.config
         generation = self.checkpoint.read("generation_config.json", optional=True)
         beams, limits = (
             generation.get("num_beams") or config.get("num_beams") or 1,
-            room(value("max_position_embeddings")),
+            room(self.backbone["max_positions"]),
         )
         languages = [tokenizer.get(key) for key in ("source_lang", "target_lang")]
         source, target = languages if all(languages) and languages[0] != languages[1] else ("source", "target")
@@ -122,20 +144,16 @@ class Marian:
                 "vocabulary_size": len(self.target),
             },
             "backbone": {
-                "width": self.width,
-                "feed_forward_width": value("encoder_ffn_dim"),
-                "num_heads": value("encoder_attention_heads"),
-                "encoder_layers": self.layers["encoder"],
-                "decoder_layers": self.layers["decoder"],
-                "dropout": float(config.get("dropout", 0.0)),
-                "attention_dropout": float(config.get("attention_dropout", 0.0)),
-                "activation": ACTIVATIONS[value("activation_function", str)],
+                **self.backbone,
                 "norm_placement": "post",
                 "positions": "sinusoidal",
-                "max_positions": value("max_position_embeddings"),
                 "tie_embeddings": self.tied,
             },
         }
+
+    def pieces(self, config: Config) -> dict[str, ImportedPieces]:
+        """See `families.Family`."""
+        return {"source": self.source, "target": self.target}
 
     def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
         """See `families.Family`."""

@@ -18,7 +18,6 @@ from seq2seq_suite.prediction.evaluate import outcome
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.runs.run_directory import RunDirectory, provenance
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.tasks.text_to_text import TextToText
 from seq2seq_suite.training import checkpoint as checkpoints
 
 _FREE = ("dropout", "attention_dropout", "max_positions")  # keys of backbone that no weight depends on
@@ -49,8 +48,8 @@ def import_run(
         config = config_file.from_mapping(family.settings, overrides)
         _check_changes(config, family)
         task = open_task(config.task, config)
-        assert isinstance(task, TextToText)
-        task.source.pieces, task.target.pieces = family.source, family.target
+        for side, pieces in family.pieces(config).items():
+            getattr(task, side).pieces = pieces
         predictor = build_predictor(config, task, device=torch.device("cpu"))
         _fill(predictor.learner, family)
         checkpoint.weights.check_all_taken()

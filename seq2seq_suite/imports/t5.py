@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.data.subwords import ImportedPieces
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.text import IMPORTED, bias_of, numbered, pieces_of, room
 from seq2seq_suite.model.variants.bucket_positions import BUCKETS, FARTHEST
@@ -127,6 +129,10 @@ class T5:
                 "tie_embeddings": self.tied,
             },
         }
+
+    def pieces(self, config: Config) -> dict[str, ImportedPieces]:
+        """See `families.Family`."""
+        return {"source": self.source, "target": self.target}
 
     def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
         """See `families.Family`."""

@@ -212,7 +212,7 @@ class Task(ABC, Generic[SourceT, TargetT]):
         if not any(example.begin for example in examples):
             return encoded
         ids = [
-            self.target.beginning(example.begin, place_of(example.origin)) if example.begin else []
+            self.target.beginning(example.begin, place_of(example.origin)) if example.begin else self.target.begins
             for example in examples
         ]
         return [
@@ -246,7 +246,10 @@ class Task(ABC, Generic[SourceT, TargetT]):
 
     def _encoded(self, index: int, example: Example, source: Any, target: Sequence[int] | None) -> Encoded:
         ids = [] if target is None else [*target, END]
-        return Encoded(source, np.array(ids, dtype=np.int64), index=index, auxiliary=self.auxiliary(example))
+        auxiliary = self.auxiliary(example)
+        if self.target.begins:
+            auxiliary = {**auxiliary, "begin": np.array(self.target.begins, dtype=np.int64)}
+        return Encoded(source, np.array(ids, dtype=np.int64), index=index, auxiliary=auxiliary)
 
     # -- outputs ------------------------------------------------------------------------------------------------
 

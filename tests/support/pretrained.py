@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
@@ -75,7 +76,7 @@ def taught(model: Any, batch: Any, updates: int) -> Any:
     return model.eval()
 
 
-def generated(model, tokenizer, text, limit, beams=1):
+def generated(model, tokenizer, text, limit, beams=1, **others):
     """The output of transformers' search and its score; length normalises nothing."""
     found = model.generate(
         **tokenizer(text, return_tensors="pt"),
@@ -84,9 +85,9 @@ def generated(model, tokenizer, text, limit, beams=1):
         length_penalty=0.0,
         early_stopping="never" if beams > 1 else False,
         renormalize_logits=True,
-        suppress_tokens=[tokenizer.pad_token_id, tokenizer.unk_token_id],
         output_scores=True,
         return_dict_in_generate=True,
+        **{"suppress_tokens": [tokenizer.pad_token_id, tokenizer.unk_token_id], **others},
     )
     score = float(found.sequences_scores[0]) if beams > 1 else None
     return tokenizer.batch_decode(found.sequences, skip_special_tokens=True)[0], score
@@ -185,4 +186,132 @@ def write_t5(folder: Path, *, gated: bool = False, **changes: Any) -> Any:
     if not gated:
         del weights["lm_head.weight"]
     save_file({name: one.contiguous() for name, one in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    return model
+
+
+def write_bart(folder: Path, *, kind: str = "bart", begins: str | None = "de_DE", **changes: Any) -> Any:
+    """Write a model with its tokenizer's files; returns the model.
+
+    Args:
+        folder: where.
+        kind: `bart`, a `BartForConditionalGeneration` with byte-level pieces; `mbart` and `mbart50`, an
+            `MBartForConditionalGeneration` from English to German with SentencePiece's.
+        begins: the language whose code mbart50 is made to begin with, if any.
+        changes: of the model's configuration.
+    """
+    transformers = need_transformers()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(CARD)
+    if kind == "bart":
+        write_byte_pairs(folder)
+        names = {"tokenizer_class": "BartTokenizer"}
+    else:
+        (folder / "sentencepiece.bpe.model").write_bytes(sentencepiece("de"))
+        name = "MBart50Tokenizer" if kind == "mbart50" else "MBartTokenizer"
+        names = {"tokenizer_class": name, "src_lang": "en_XX", "tgt_lang": "de_DE"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    (folder / "config.json").write_text(json.dumps({"model_type": kind.removesuffix("50")}))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    code = {} if kind == "bart" else tokenizer.lang_code_to_id
+    sizes = {
+        "vocab_size": len(tokenizer),
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "max_position_embeddings": 128,
+        "scale_embedding": kind != "bart",
+        "bos_token_id": 0,
+        "pad_token_id": 1,
+        "eos_token_id": 2,
+        "decoder_start_token_id": code["de_DE"] if kind == "mbart" else 2,
+        "forced_eos_token_id": 2,
+    }
+    name = "Bart" if kind == "bart" else "MBart"
+    torch.manual_seed(3)
+    config = getattr(transformers, f"{name}Config")(**{**sizes, **changes})
+    model = roughened(getattr(transformers, f"{name}ForConditionalGeneration")(config))
+    model.generation_config.forced_bos_token_id = {"bart": 0, "mbart50": code.get(begins or "")}.get(kind)
+    with torch.no_grad():
+        model.final_logits_bias.normal_(std=0.5)
+        for stack in (model.model.encoder, model.model.decoder):
+            stack.embed_positions.weight.normal_(std=0.3)
+    model.save_pretrained(folder)
+    return model
+
+
+def write_byte_pairs(folder: Path, specials: Sequence[str] = ("<s>", "<pad>", "</s>", "<unk>")) -> None:
+    """Write vocab.json and merges.txt of byte-level pieces of both sides' texts, specials first."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=330,
+        special_tokens=list(specials),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([*TEXTS["en"], *TEXTS["de"]], trainer)
+    tokenizer.model.save(str(folder))
+
+
+LANGUAGES = ("en", "zh", "de")  # the first of Whisper's, in its order
+
+
+def write_whisper(folder: Path, *, multilingual: bool = True, bins: int = 80, **changes: Any) -> Any:
+    """Write a `WhisperForConditionalGeneration` with its tokenizer and feature extractor; returns the model."""
+    from transformers.models.whisper.tokenization_whisper import WhisperTokenizer
+
+    transformers = need_transformers()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_byte_pairs(folder, specials=())
+    (folder / "README.md").write_text(CARD)
+    tasks = ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+    codes = [f"<|{code}|>" for code in LANGUAGES]
+    symbols = ["<|startoftranscript|>", *codes, *tasks]
+    tokenizer = WhisperTokenizer(
+        vocab=str(folder / "vocab.json"),
+        merges=str(folder / "merges.txt"),
+        pad_token="<|endoftext|>",
+        extra_special_tokens=["<|endoftext|>", *symbols],
+    )
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink()
+    tokenizer.save_pretrained(folder)
+    transformers.WhisperFeatureExtractor(feature_size=bins).save_pretrained(folder)
+    end, start = (tokenizer.convert_tokens_to_ids(name) for name in ("<|endoftext|>", "<|startoftranscript|>"))
+    sizes = {
+        "vocab_size": len(tokenizer),
+        "num_mel_bins": bins,
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "max_target_positions": 64,
+        "pad_token_id": end,
+        "bos_token_id": end,
+        "eos_token_id": end,
+        "decoder_start_token_id": start,
+        "begin_suppress_tokens": None,
+    }
+    torch.manual_seed(3)
+    model = transformers.WhisperForConditionalGeneration(transformers.WhisperConfig(**{**sizes, **changes}))
+    roughened(model, 0.2)
+    with torch.no_grad():
+        model.model.decoder.embed_positions.weight.normal_(std=0.3)
+    generation = model.generation_config
+    generation.is_multilingual = multilingual
+    generation.no_timestamps_token_id = tokenizer.convert_tokens_to_ids("<|notimestamps|>")
+    if multilingual:
+        generation.lang_to_id = {code: tokenizer.convert_tokens_to_ids(code) for code in codes}
+        names = ("transcribe", "translate")
+        generation.task_to_id = {name: tokenizer.convert_tokens_to_ids(f"<|{name}|>") for name in names}
+    model.save_pretrained(folder)
     return model

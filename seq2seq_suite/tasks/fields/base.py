@@ -97,6 +97,11 @@ class Target(Field, ABC):
     def shape(self) -> TargetShape:
         """The shape that decoder and strategy need."""
 
+    @property
+    def begins(self) -> Sequence[int]:
+        """The ids with which each output begins, in training and in searches."""
+        return ()
+
     @abstractmethod
     def symbols(self, reference: Any) -> Sequence[str]:
         """The symbols that the decoder learns to predict, without END."""

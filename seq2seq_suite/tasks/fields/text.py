@@ -225,7 +225,7 @@ class Pieces(Field):
 
 
 class Subwords(Pieces, Source):
-    """A text in pieces, followed by END.
+    """A text in pieces, followed by END, as far as a model that was imported does not do otherwise.
 
     Args:
         shared: the target has the same pieces.
@@ -242,11 +242,14 @@ class Subwords(Pieces, Source):
         return self.pieces.names(self.encode(value, {}).tolist())
 
     def encode(self, value: str, place: Place) -> np.ndarray:
-        """(S,) ids, END last."""
-        return np.array([*self._ids(value, place), END], dtype=np.int64)
+        """(S,) ids, those around each source included: END last, where a model that was imported has no others."""
+        return self._whole(self._ids(value, place))
 
     def encode_all(self, values: Sequence[str], origins: Sequence[str]) -> list[np.ndarray]:
-        return [np.array([*ids, END], dtype=np.int64) for ids in self._all_ids(values, origins)]
+        return list(map(self._whole, self._all_ids(values, origins)))
+
+    def _whole(self, ids: list[int]) -> np.ndarray:
+        return np.array([*self.pieces.before, *ids, *self.pieces.after], dtype=np.int64)
 
     def shape(self) -> TokenShape:
         return TokenShape(len(self), shared=self.shared)
@@ -267,10 +270,14 @@ class Text(Pieces, Target):
 
     def encode(self, value: Any, place: Place) -> list[int]:
         """Their ids."""
-        return self._ids(value, place)
+        return [*self.begins, *self._ids(value, place)]
 
     def encode_all(self, values: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
-        return self._all_ids(values, origins)
+        return [[*self.begins, *ids] for ids in self._all_ids(values, origins)]
+
+    @property
+    def begins(self) -> Sequence[int]:
+        return self.pieces.before
 
     def beginning(self, text: str, place: Place) -> list[int]:
         if unknown := self.unknown(clean_text(text)):
@@ -280,7 +287,7 @@ class Text(Pieces, Target):
                 expected="letters of the training data",
                 remedy="write it otherwise, or leave it out",
             )
-        return self._ids(clean_text(text), place)
+        return self.encode(clean_text(text), place)
 
     def names(self, ids: Sequence[int]) -> list[str]:
         return self.pieces.names(ids)
@@ -324,10 +331,10 @@ class Parts(Pieces, Source):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote, of whatever kind, or the sources' imported pieces."""
-        if (folder / "source.model").is_file():
+        if any((folder / f"source.{kind}").is_file() for kind in ("model", "tokenizer.json")):
             self.name = "source"
-        numbered, segmented = ((folder / f"{self.name}.{kind}").is_file() for kind in ("json", "model"))
-        kind = (IMPORTED if segmented else "characters") if numbered else "bpe"
+        numbered, *others = ((folder / f"{self.name}.{kind}").is_file() for kind in ("json", "model", "tokenizer.json"))
+        kind = (IMPORTED if any(others) else "characters") if numbered or others[1] else "bpe"
         self.pieces = load_subwords(kind, folder, self.name)
 
     unit = "piece"
