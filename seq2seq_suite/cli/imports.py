@@ -23,6 +23,10 @@ def import_model(
     ],
     output: Annotated[Path, typer.Option(metavar="DIR", show_default=False, help="The run directory to write.")],
     overrides: Overrides = None,
+    task: Annotated[
+        str, typer.Option(metavar="TASK", help="Of whisper: asr, or speech_translation into English.")
+    ] = "",
+    language: Annotated[str, typer.Option(metavar="CODE", help="Of whisper: what is spoken, such as de.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
 ) -> None:
     """Write a pretrained encoder-decoder of Hugging Face's format as a run.
@@ -30,18 +34,21 @@ def import_model(
     The other verbs then take it as they take a trained run, and `init_from` begins from it; `data.path` names what
     `evaluate`, `compare` and `distill` read. Nothing in the folder is executed. Families: marian (OPUS-MT), t5
     (1.0, 1.1, Flan-T5), whose sources begin with the task, such as "translate English to German: The dog sleeps.", bart
-    for summaries, and mbart (mBART-50, too), whose languages are chosen as in translation.target_language=fr_XX.
+    for summaries, mbart (mBART-50, too), whose languages are chosen as in translation.target_language=fr_XX, and
+    whisper for speech.
 
     \b
     Examples:
       python -m seq2seq_suite import Helsinki-NLP/opus-mt-en-de --output runs/opus
       python -m seq2seq_suite import models/opus-mt-en-de --output runs/opus data.path=my-data search.beam_size=1
+      python -m seq2seq_suite import openai/whisper-tiny --language de --output runs/whisper
       python -m seq2seq_suite predict runs/opus "The dog sleeps."
     """
     changes = only_overrides(overrides or [])
     from seq2seq_suite.imports.run import import_run
 
-    facts = import_run(model, output, overrides=changes, overwrite=overwrite, command=sys.argv)
+    asked = {key: value for key, value in (("task", task), ("language", language)) if value}
+    facts = import_run(model, output, overrides=changes, asked=asked, overwrite=overwrite, command=sys.argv)
     print(
         f"{output}: {facts['name']}{' at ' * bool(facts['revision'])}{facts['revision']}, a model of the family "
         f"{facts['family']}, licence {facts['licence'] or 'not named'}\n  next: {PROGRAM} predict {output}"

@@ -64,6 +64,7 @@ class SoundShape(SourceShape):
         subsampling: frames that become one vector, 2 or 4.
         masking: frequency_bars, frequency_width, time_bars and time_share of `model.audio.Masking`.
         transcript: symbols of what is said, CTC's blank among them.
+        whisper: features and front-end are Whisper's, which need neither mean nor deviation.
     """
 
     mean: tuple[float, ...] = ()
@@ -71,6 +72,7 @@ class SoundShape(SourceShape):
     subsampling: int = 4
     masking: tuple[int, int, int, float] = (0, 0, 0, 0.0)
     transcript: int = 0
+    whisper: bool = False
 
 
 @dataclass(frozen=True)

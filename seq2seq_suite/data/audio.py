@@ -230,6 +230,40 @@ class LogMel:
             return (self._transform(torch.from_numpy(samples)).T + _FLOOR).log().numpy()
 
 
+class WhisperLogMel:
+    """log10(mel energy) of windows of 30 seconds, as Whisper was trained on it -> (3000,F) float32.
+
+    Shorter sounds are followed by silence. Energies of less than 1e-8 of the largest count as that, and figures are
+    (log10 + 4) / 4; the mel scale is Slaney's, the Fourier transform is of 25 ms.
+
+    Source: Radford et al. 2023 (Whisper), section 2.2, and its program's `log_mel_spectrogram`.
+    """
+
+    seconds = 30
+
+    def __init__(self, bins: int):
+        self.bins = bins
+        self._transform = load_torchaudio().transforms.MelSpectrogram(
+            RATE, n_fft=WINDOW, hop_length=HOP, f_max=RATE / 2, n_mels=bins, norm="slaney", mel_scale="slaney"
+        )
+
+    def __call__(self, samples: np.ndarray) -> np.ndarray:
+        """The features of samples (N,); raises DataError if they are longer."""
+        import torch
+
+        most = self.seconds * RATE
+        if len(samples) > most:
+            raise DataError(
+                f"a recording of {len(samples) / RATE:.1f} seconds",
+                expected=f"at most {self.seconds}, the window that Whisper reads",
+                remedy="cut the recording",
+            )
+        with torch.inference_mode():
+            mel = self._transform(torch.from_numpy(np.pad(samples, (0, most - len(samples)))))[:, :-1]
+            figures = mel.clamp(min=1e-10).log10()
+            return ((figures.maximum(figures.max() - 8.0) + 4.0) / 4.0).T.contiguous().numpy()
+
+
 class Stored:
     """An array on disk that is read when it is needed; numpy can use it like an array.
 
@@ -270,11 +304,12 @@ class Features:
         bins: F.
         pad: shortest length in seconds; shorter sounds get silence on both sides.
         level: scale each sound to one level.
+        whisper: they are `WhisperLogMel`'s, not `LogMel`'s.
         folder: where they are kept; empty is `seq2seq_suite/features` in the user's folder for caches.
     """
 
-    def __init__(self, bins: int, *, pad: float = 0.0, level: bool = False, folder: str = ""):
-        self.log_mel, self.pad, self.level = LogMel(bins), pad, level
+    def __init__(self, bins: int, *, pad: float = 0.0, level: bool = False, whisper: bool = False, folder: str = ""):
+        self.log_mel, self.pad, self.level = (WhisperLogMel if whisper else LogMel)(bins), pad, level
         self.folder = Path(folder).expanduser() if folder else cache_root() / cache.FEATURES
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -298,7 +333,8 @@ class Features:
     def _one(self, sound: Sound, speed: float) -> Stored | DataError:
         try:
             made = b"%d %d %d %d %.3f %.3f 3 " % (RATE, WINDOW, HOP, self.log_mel.bins, speed, self.pad)
-            digest = hashlib.sha256(made + b"leveled " * self.level)
+            of_whisper = isinstance(self.log_mel, WhisperLogMel)
+            digest = hashlib.sha256(made + b"leveled " * self.level + b"whisper " * of_whisper)
             digest.update(sound.key())
             name = digest.hexdigest()
             file = self.folder / name[:2] / f"{name}.safetensors"

@@ -47,6 +47,7 @@ class Checkpoint:
         self.folder, self.name = folder, name
         self.config = self.read(_CONFIG)
         self.weights = Weights(folder)
+        self.asked: dict[str, str] = {}  # the task and the language of a model that has several; families take them out
 
     @classmethod
     def of(cls, source: str) -> Checkpoint:

@@ -7,12 +7,14 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import Subwords
 from seq2seq_suite.imports.bart import Bart
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.marian import Marian
 from seq2seq_suite.imports.t5 import T5
+from seq2seq_suite.imports.whisper import Whisper
 
 
 class Family(Protocol):
@@ -37,6 +39,7 @@ FAMILIES: dict[str, Callable[[Checkpoint], Family]] = {
     "t5": T5,
     "bart": Bart,
     "mbart": Bart,
+    "whisper": Whisper,
 }
 
 
@@ -45,4 +48,12 @@ def family_of(checkpoint: Checkpoint) -> Family:
     kind = checkpoint.value("model_type", str)
     if kind not in FAMILIES:
         raise checkpoint.refusal(f"model_type is {kind}", f"one of {', '.join(FAMILIES)}")
-    return FAMILIES[kind](checkpoint)
+    family = FAMILIES[kind](checkpoint)
+    for key, value in checkpoint.asked.items():
+        raise ConfigError(
+            f"--{key} {value}, which a model of the family {kind} has no choice of",
+            file=COMMAND_LINE,
+            expected="a multilingual model of the family whisper",
+            remedy="leave it out",
+        )
+    return family

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,7 +25,13 @@ _FREE = ("dropout", "attention_dropout", "max_positions")  # keys of backbone th
 
 
 def import_run(
-    source: str, output: Path, *, overrides: Sequence[str] = (), overwrite: bool = False, command: list[str]
+    source: str,
+    output: Path,
+    *,
+    overrides: Sequence[str] = (),
+    asked: Mapping[str, str] = MappingProxyType({}),
+    overwrite: bool = False,
+    command: list[str],
 ) -> dict[str, Any]:
     """Write a pretrained model as a run directory, from which everything works that works on a trained run.
 
@@ -32,6 +39,7 @@ def import_run(
         source: a folder as Hugging Face's programs write it, or `owner/name` of the Hub, perhaps with `@revision`.
         output: the run directory.
         overrides: changes to the configuration, `key=value`.
+        asked: the `task` and the `language` of a model that has several.
         overwrite: delete the run that is there.
         command: the command line.
 
@@ -44,6 +52,7 @@ def import_run(
     """
     with RunDirectory.claim(output, resume=None, overwrite=overwrite) as run:
         checkpoint = Checkpoint.of(source)
+        checkpoint.asked |= asked
         family = family_of(checkpoint)
         config = config_file.from_mapping(family.settings, overrides)
         _check_changes(config, family)

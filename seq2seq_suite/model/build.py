@@ -53,6 +53,7 @@ from seq2seq_suite.model.variants.real_positions import (
 from seq2seq_suite.model.variants.recurrent import RecurrentDecoder, RecurrentEncoder
 from seq2seq_suite.model.variants.swiglu import GatedFeedForward
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
+from seq2seq_suite.model.variants.whisper_frontend import WhisperFrontend
 
 if TYPE_CHECKING:
     from seq2seq_suite.options.backbone import Backbone
@@ -128,7 +129,7 @@ def _sound_alike(one: SourceShape, other: SourceShape) -> bool:
     return (
         isinstance(one, SoundShape)
         and isinstance(other, SoundShape)
-        and (len(one.mean), one.subsampling) == (len(other.mean), other.subsampling)
+        and (len(one.mean), one.subsampling, one.whisper) == (len(other.mean), other.subsampling, other.whisper)
     )
 
 
@@ -145,6 +146,9 @@ def _build_frontend(
         return token_embedding(source.symbols, width, narrow_width=backbone.embedding_width, padding_idx=padding_idx)
 
     match source:
+        case SoundShape(whisper=True):
+            masking = Masking(*source.masking) if any(source.masking) else None
+            return WhisperFrontend(len(source.mean), width, dropout_rate=rate, masking=masking)
         case SoundShape():
             return Subsampled(
                 torch.tensor(source.mean),
@@ -252,7 +256,9 @@ def part_of(backbone: Backbone, key: str) -> Any:
 def _positions_of_input(backbone: Backbone) -> nn.Module:
     """The positions of source or target, and the norm of their sum with the embeddings."""
     positions = build_positions(backbone)
-    return NormedPositions(positions, part_of(backbone, "norm")(backbone.width)) if backbone.embedding_norm else positions
+    return (
+        NormedPositions(positions, part_of(backbone, "norm")(backbone.width)) if backbone.embedding_norm else positions
+    )
 
 
 def build_positions(backbone: Backbone) -> nn.Module:

@@ -16,6 +16,7 @@ from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.types import Constraint
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.subwords import IMPORTED
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols, Use, among
@@ -59,7 +60,8 @@ class ASROptions(SoundOptions):
     )
 
     text_column: str = "text"  # of the transcript
-    subwords: Literal["characters", "bpe", "unigram"] = "characters"
+    subwords: Literal["characters", "bpe", "unigram", "imported"] = "characters"  # imported: those of init_from, or of
+    # the run itself, which `import` wrote; the text is learned as it is
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
     leave_out_speaker: str = ""  # train and validate without this speaker, test on it alone (column `speaker`)
     composed: Annotated[int, Bounds(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
@@ -116,7 +118,11 @@ class SpeechRecognitionTask(SoundTask):
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
         self.target = self.transcript = Spoken(
-            "symbols", options.subwords, options.vocabulary_size, unified=data.unicode == "nfc"
+            "symbols",
+            options.subwords,
+            options.vocabulary_size,
+            unified=data.unicode == "nfc",
+            pieces_from=self.pieces_from if options.subwords == IMPORTED else "",
         )
         self.words = WordPairs(lambda text: self.target.normalised(text).split())
         self.speakers: dict[str, str] = {}

@@ -22,6 +22,7 @@ from seq2seq_suite.common.shapes import Shape, SoundShape
 from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.data.subwords import IMPORTED
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Few, FewOrNone, Fraction, NotNegative, Section
@@ -37,6 +38,8 @@ _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range
 class Audio(Section):
     """How sound is read, in every audio task."""
 
+    frontend: Literal["subsampled", "whisper"] = "subsampled"  # whisper: its features of 30 seconds and its two
+    # convolutions over time, with audio.subsampling=2 and data.max_length=3000
     bins: Few = 80  # of the mel scale
     subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
     speeds: Annotated[tuple[Zoom, ...], Bounds(min_length=1)] = (1.0,)  # speed perturbation: one of these
@@ -55,8 +58,21 @@ class SoundOptions(TaskOptions):
 
     reads_symbols: ClassVar[bool] = False
 
+    def check(self, config: Any) -> None:
+        """Whisper's front-end reads windows of one length."""
+        audio, frames = config.audio, config.data.max_length
+        if audio.frontend == "whisper" and (audio.subsampling, frames) != (2, 3000):
+            raise ValueError(
+                f"audio.frontend whisper reads 3000 frames, of which two become one vector, but audio.subsampling is "
+                f"{audio.subsampling} and data.max_length {frames}: set audio.subsampling=2 and data.max_length=3000"
+            )
+        if audio.frontend == "whisper" and config.backbone.width % 2:
+            raise ValueError(f"audio.frontend whisper needs an even backbone.width, not {config.backbone.width}")
+
     def source_positions(self, config: Any) -> int:
         """Vectors of `audio.subsampling` frames, at the slowest speed."""
+        if config.audio.frontend == "whisper":  # which has positions of its own
+            return 0
         return -(-math.ceil(config.data.max_length / min(1.0, *config.audio.speeds)) // config.audio.subsampling)
 
 
@@ -112,7 +128,9 @@ class Sounds(Source):
     @cached_property
     def features(self) -> Features:
         """Computes and caches features."""
-        return Features(self.audio.bins, pad=self.audio.pad_seconds, level=self.audio.level, folder=self.audio.cache)
+        audio = self.audio
+        whisper = audio.frontend == "whisper"
+        return Features(audio.bins, pad=audio.pad_seconds, level=audio.level, whisper=whisper, folder=audio.cache)
 
     def fit(self, values: Sequence[Sound]) -> None:
         """Mean and deviation of each mel bin over the training split."""
@@ -149,6 +167,7 @@ class Sounds(Source):
             deviation=tuple(self.deviation.tolist()),
             subsampling=audio.subsampling,
             masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share),
+            whisper=audio.frontend == "whisper",
         )
 
     unit, of_file = "frame", True
@@ -170,13 +189,13 @@ class Spoken(Text):
         others: see `Pieces`.
     """
 
-    def __init__(self, *others: Any, unified: bool = True):
-        super().__init__(*others)
+    def __init__(self, *given: Any, unified: bool = True, **others: Any):
+        super().__init__(*given, **others)
         self.unified = unified
 
     def normalised(self, value: Any) -> str:
-        """The words."""
-        return normalise(value, unified=self.unified)
+        """The words; pieces of a model that was imported have the text as it is."""
+        return value if self.kind == IMPORTED else normalise(value, unified=self.unified)
 
 
 class SoundTask(Task[Sounds, Text]):
@@ -284,7 +303,8 @@ class SoundTask(Task[Sounds, Text]):
         """The transcript for CTC, if it is known."""
         if example.reference is None:
             return {}
-        return {"ctc": np.array(self.transcript.encode(example.reference, {}), dtype=np.int64)}
+        ids = self.transcript.pieces.encode(self.transcript.normalised(example.reference))
+        return {"ctc": np.array(ids, dtype=np.int64)}
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
         """Examples at the speeds drawn for an epoch."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.common.examples import Example, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.subwords import clean_text
+from seq2seq_suite.data.subwords import IMPORTED, clean_text
 from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols, Use
@@ -38,7 +38,8 @@ class SpeechTranslationOptions(SoundOptions):
 
     text_column: str = "text"  # of the transcript, for CTC
     translation_column: str = "translation"  # of the target
-    subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
+    subwords: Literal["characters", "bpe", "unigram", "imported"] = "characters"  # of the translation; imported: those
+    # of init_from, or of the run itself, which `import` wrote
     vocabulary_size: Symbols = 1000  # at most
     metric_tokenizer: Tokenizer = "auto"  # of sacreBLEU, as for translation
 
@@ -86,7 +87,8 @@ class SpeechTranslationTask(SoundTask):
 
     def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
-        self.target = _Translations("target", options.subwords, options.vocabulary_size)
+        others = {"pieces_from": self.pieces_from} if options.subwords == IMPORTED else {}
+        self.target = _Translations("target", options.subwords, options.vocabulary_size, **others)
         self.transcript = _Transcripts("symbols", "characters", options.vocabulary_size, unified=data.unicode == "nfc")
 
     def reference(self, row: Row) -> Translated:
