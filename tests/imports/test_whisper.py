@@ -269,10 +269,18 @@ BROKEN = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a model."""
+    folder = tmp_path_factory.mktemp("whole") / "whisper"
+    write_whisper(folder)
+    return folder
+
+
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_the_suite_cannot_take_in_is_refused_by_name_and_leaves_nothing(tmp_path, capsys, kind):
+def test_what_the_suite_cannot_take_in_is_refused_by_name_and_leaves_nothing(whole, tmp_path, capsys, kind):
     change, words, said = BROKEN[kind]
-    write_whisper(tmp_path / "theirs")
+    shutil.copytree(whole, tmp_path / "theirs")
     change(tmp_path / "theirs")
     assert cli.main(["import", str(tmp_path / "theirs"), "--output", str(tmp_path / "run"), *words]) == 2
     found = capsys.readouterr().err
