@@ -18,5 +18,8 @@ def check(yaml: Yaml, overrides: Overrides = None, trust_code: TrustCode = False
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])], most=1)
     from seq2seq_suite import api
+    from seq2seq_suite.config import config_file
 
-    print_table((), api.check(paths[0], settings=changes))
+    with config_file.locating(paths[0], changes):
+        rows = api.check(paths[0], settings=changes)
+    print_table((), rows)

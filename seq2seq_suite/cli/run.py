@@ -70,7 +70,8 @@ def run(
             command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
             if verbose and distributed.ranks().is_first:
                 print(config_file.dump(config))
-            summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
+            with config_file.locating(path, changes):
+                summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
             print_summary(summary)
             if verbose and "phase_seconds" in summary:  # a run that was finished earlier may have none
                 print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])

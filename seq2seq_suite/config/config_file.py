@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
@@ -146,6 +147,23 @@ def _checked(
         for reference, key, place in code:
             require_trust(reference, key=key, file=place.file, line=place.line)
         return _validated(given, places, file=file)
+
+
+@contextmanager
+def locating(path: Path, overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Give errors within that name a key, but no place, the place where a file or an override sets it: some are found
+    only when a model is built."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.file:
+            raise
+        from seq2seq_suite.config.messages import located
+
+        given = parse(path, places := dict[Keys, Place]())
+        for override in overrides:
+            _apply(override, given, places)
+        raise located(error, places) from error
 
 
 def code_of(path: Path) -> dict[str, str]:

@@ -78,6 +78,14 @@ def explain(
     return sorted(found, key=lambda one: (one.file == COMMAND_LINE, one.line))
 
 
+def located(error: ConfigError, places: Mapping[Keys, Place]) -> ConfigError:
+    """An error with the place of the first key that its text names; the same where none has a place."""
+    place = _find(places, _named(error.got))
+    if place is None:
+        return error
+    return _at(error.got, place, "", key="", expected=error.expected, remedy=error.remedy)
+
+
 def without_effect(error: ValidationError, given: dict[str, Any]) -> list[tuple[Keys, Keys]]:
     """The keys without effect, and for each the key that makes it so."""
     return [
@@ -138,8 +146,7 @@ def _explain(keys: Keys, item: Any, given: dict[str, Any], places: Mapping[Keys,
     dotted = truncate(".".join(keys))
     if item["type"] == "value_error":
         got = str(item["ctx"]["error"])
-        named = [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", got)]
-        return _at(got, _find(places, [*named, keys]), file, key="", expected="", remedy="")
+        return _at(got, _find(places, [*_named(got), keys]), file, key="", expected="", remedy="")
     place = _find(places, [keys])
     sections, field = _resolve(keys, given)
     if item["type"] == "extra_forbidden":
@@ -183,6 +190,11 @@ def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, re
     return ConfigError(
         got, file=place.file if place else file, line=place.line if place else 0, expected=expected, remedy=remedy
     )
+
+
+def _named(text: str) -> list[Keys]:
+    """The dotted keys in a text."""
+    return [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", text)]
 
 
 def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:

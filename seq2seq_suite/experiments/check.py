@@ -14,7 +14,7 @@ from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Con
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate, lengths
-from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
+from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, freeze_parts, read_splits, with_own_splits
 from seq2seq_suite.experiments.room import refuse_all, without_room
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.build import build_predictor
@@ -42,7 +42,13 @@ def examine(config: Config) -> Rows:
     with trusting(config.code.values()):
         if config.task != "multitask":
             return _examine(with_own_splits(config))
-        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in examine(part)]
+        parts = {name: _learning_all(part) for name, part in config.tasks.items()}
+        return [(f"{name}: {what}", found) for name, part in parts.items() for what, found in examine(part)]
+
+
+def _learning_all(config: Config) -> Config:
+    """The same without `training.freeze`, which may name parts of a joint run's other tasks."""
+    return config.model_copy(update={"training": config.training.model_copy(update={"freeze": ()})})
 
 
 def _examine(config: Config) -> Rows:
@@ -55,6 +61,7 @@ def _examine(config: Config) -> Rows:
     splits = {split: list(examples) for split, examples in read.items()}
     whole, (sources, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
+    said = freeze_parts(config, predictor.learner)
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     rows_of_largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
     largest = [whole[row] for row in rows_of_largest]
@@ -62,7 +69,8 @@ def _examine(config: Config) -> Rows:
         encoded["train"] = task.encode(splits["train"])
     elif (draw := epoch_encoder(config.backbone, task, [train[row] for row in rows_of_largest])) is not None:
         largest = draw(0)
-    rows, warnings = [("your code", f"{code} is run for {key}") for key, code in config.code.items()], list[str]()
+    rows = [("your code", f"{code} is run for {key}") for key, code in config.code.items()]
+    warnings = [said] if said else []
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
         if figures := predictor.task.figures(splits[split]):
@@ -328,12 +336,15 @@ def _costs(options: Training, largest: Sequence[Encoded], predictor: Predictor) 
     shares = ", ".join(
         f"{group} {100 * size / total:.0f} %" for group, size in groups.items() if size or group != "heads"
     )
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in predictor.learner.parameters())
+    weights, learning = (
+        sum(one.numel() * one.element_size() for one in predictor.learner.parameters() if one.requires_grad or frozen)
+        for frozen in (True, False)
+    )
     parts = {
         "weights": weights,
-        "gradients": weights,
-        "optimiser": 2 * weights,
-        "average": weights if options.ema_decay else 0,
+        "gradients": learning,
+        "optimiser": 2 * learning,
+        "average": learning if options.ema_decay else 0,
         "activations": _activations(largest, predictor, total),
     }
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)

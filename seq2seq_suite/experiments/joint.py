@@ -24,6 +24,7 @@ from seq2seq_suite.experiments.prepare import (
     Train,
     encode,
     epoch_encoder,
+    freeze_parts,
     initialise_from,
     origins,
     prepare_vocabulary,
@@ -52,6 +53,7 @@ from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.choosing import Metric
+from seq2seq_suite.training.optimizer import learning
 from seq2seq_suite.training.trainer import Trainer
 
 MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
@@ -169,6 +171,8 @@ def build_trainer(
                 predictors[part.name].check_least(part.task.encode(part.held_out(split)))
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
+    if (said := freeze_parts(config, learner)) and not resume:
+        run_directory.say(said)
     if options.compile:
         compile_layers(learner, device)
     # Batches depend on it, so that processes on different machines must agree.
@@ -375,6 +379,11 @@ def _balance(exponent: float, learner: Learner | JointLearner) -> GradientBalanc
     """None if the tasks' gradients are added unscaled."""
     if not (exponent and isinstance(learner, JointLearner)):
         return None
-    return GradientBalance(
-        list(learner.parameters()), list(learner.core_parameters()), exponent=exponent, weights=learner.weights
-    )
+    shared = [one for one in learner.core_parameters() if one.requires_grad]
+    if not shared:
+        raise ConfigError(
+            "mixture.balance measures gradients of encoder and decoder, all of which training.freeze names",
+            expected="shared layers that learn",
+            remedy="set mixture.balance to 0",
+        )
+    return GradientBalance(learning(learner), shared, exponent=exponent, weights=learner.weights)

@@ -31,6 +31,7 @@ from seq2seq_suite.strategies.learner import Trained
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import place_of, splits_elsewhere
 from seq2seq_suite.terminal.progress import preparing
+from seq2seq_suite.training.freezing import freeze, part_of
 
 EVERYTHING = "all"  # of `init_parts`
 _NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say
@@ -203,6 +204,21 @@ def initialise_from(config: Config, learner: Trained) -> str:
         if theirs.get(key, ours[key]) != ours[key]
     ]
     return "; ".join((said, *unlike))
+
+
+def freeze_parts(config: Config, learner: Trained) -> str:
+    """Freeze what `training.freeze` names; a message if parts of it keep the random weights that they begin with.
+
+    Raises:
+        ConfigError: it names what the model does not have, or everything.
+    """
+    frozen = freeze(learner, config.training.freeze)
+    loaded = config.init_parts if config.init_from else ()
+    fresh = dict.fromkeys(part for part in map(part_of, frozen) if part not in loaded and EVERYTHING not in loaded)
+    if not fresh:
+        return ""
+    said = f"init_from gives {', '.join(loaded)} alone" if loaded else "init_from names no run"
+    return f"training.freeze: random weights of {', '.join(fresh)} never change, for {said}"
 
 
 def epoch_encoder(backbone: Backbone, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:

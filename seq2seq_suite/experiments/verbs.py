@@ -123,8 +123,9 @@ def _run(
         " (the first file's)" if config.data.streaming else ""
     )
     if ranks.is_first:
+        learning, every = (trainer.learner.num_parameters(learning=one) for one in (True, False))
         print(
-            f"training on {size} examples, {trainer.learner.num_parameters():,} parameters, "
+            f"training on {size} examples, {f'{learning:,} of ' * (learning < every)}{every:,} parameters, "
             f"device {trainer.device.type}, prepared in {prepared - began:.1f} s",
             flush=True,
         )

@@ -83,6 +83,8 @@ class Training(Section):
     schedule: ScheduleName = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200  # the learning rate rises to its peak
+    freeze: tuple[str, ...] = ()  # what does not learn: embeddings, frontend, encoder, decoder, output, another part by
+    # its name, or a glob of parameters, such as "model.encoder.layers.[0-3].*"
     weight_decay: NotNegativeFloat = 0.01  # of matrices, decoupled from the gradient
     clip_norm: Limit = 1.0  # largest norm of the gradient of all parameters
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it

@@ -29,9 +29,9 @@ class Trained(nn.Module):
         """The parameters of encoder and decoder stack, which tasks can share."""
         raise NotImplementedError
 
-    def num_parameters(self) -> int:
-        """The number of parameters, shared ones counted once."""
-        return sum(parameter.numel() for parameter in self.parameters())
+    def num_parameters(self, *, learning: bool = False) -> int:
+        """The number of parameters, or of those that are not frozen, shared ones counted once."""
+        return sum(one.numel() for one in self.parameters() if one.requires_grad or not learning)
 
     def num_core_parameters(self) -> int:
         """How many of them are the core's."""

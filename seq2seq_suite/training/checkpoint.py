@@ -1,8 +1,8 @@
 """Checkpoints: all that a run needs to continue bit for bit, written atomically.
 
 `checkpoints/step-N/` holds `model.safetensors` (the weights to use: averaged ones where averaging is on),
-`training.safetensors` (weights in training, optimiser, random state) and `state.json` (format, place in the data,
-best figure, time, and size and hash of the two files). `last` and `best` point to such folders.
+`training.safetensors` (weights in training without frozen ones, optimiser, random state) and `state.json` (format,
+place in the data, best figure, time, and size and hash of the two files). `last` and `best` point to such folders.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def save(
     weights = _weights(model)
     used = {**weights, **_on_cpu(average.weights)} if average is not None else weights
     used = {name: tensor for name, tensor in used.items() if name in weights}
-    training = {f"model.{name}": tensor for name, tensor in weights.items()}
+    frozen = {name for name, one in model.named_parameters(remove_duplicate=False) if not one.requires_grad}
+    training = {f"model.{name}": tensor for name, tensor in weights.items() if name not in frozen}
     training |= _optimizer_tensors(model, optimizer)
     training |= {f"random.{name}": tensor for name, tensor in _random_state().items()}
     state = {key: None if value != value else value for key, value in asdict(progress).items()}  # JSON has no NaN
@@ -310,6 +311,8 @@ def _restore_optimizer(
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")
         parameter = parameters[name]
+        if not parameter.requires_grad:  # `training.freeze` was changed
+            continue
         optimizer.state[parameter][key] = tensor.to(parameter.device)
 
 

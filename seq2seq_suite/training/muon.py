@@ -13,7 +13,7 @@ from seq2seq_suite.kernels.torch_private import foreach, multiplies_bfloat16
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.strategies.auxiliary_losses import Labels
 from seq2seq_suite.strategies.spans import SpanHead
-from seq2seq_suite.training.optimizer import adamw
+from seq2seq_suite.training.optimizer import adamw, learning
 
 if TYPE_CHECKING:
     from seq2seq_suite.options.training import Training
@@ -26,7 +26,7 @@ def muon(
 ) -> torch.optim.Optimizer:
     """Muon for the matrices between hidden states, at `factor` times the learning rate, and AdamW for the rest."""
     matrices = _hidden_matrices(model)
-    others = [one for one in model.parameters() if one not in set(matrices)]
+    others = [one for one in learning(model) if one not in set(matrices)]
     rest = adamw(model, options, betas=betas, eps=eps, parameters=others)
     if not matrices:
         return rest
@@ -57,15 +57,15 @@ class _Joined(torch.optim.Optimizer):
 
 
 def _hidden_matrices(model: nn.Module) -> list[Tensor]:
-    """Weights from hidden states to hidden states, including two-dimensional convolutions: no embeddings and no output
-    layers."""
+    """Weights from hidden states to hidden states, including two-dimensional convolutions, that are not frozen: no
+    embeddings and no output layers."""
     end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
     return [
         module.weight
         for module in model.modules()
-        if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits
+        if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits and module.weight.requires_grad
     ]
 
 

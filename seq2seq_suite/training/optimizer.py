@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimizer:
-    """The optimiser that `training.optimizer` names, for all of a model's parameters.
+    """The optimiser that `training.optimizer` names, for the parameters of a model that learn.
 
     Weight decay acts on matrices only: gains and biases stay free of it. A group's rate is its `factor`, 1 if it has
     none, times `learning_rate`; `set_rate` applies it. `kind` of a group names what updates it, for checkpoints.
@@ -45,6 +45,11 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     return optimizer
 
 
+def learning(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are not frozen."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def groups_of(parameters: Iterable[nn.Parameter], options: Training) -> list[dict[str, Any]]:
     """Parameters in two groups: matrices, whose weights decay, and the rest, whose do not."""
     parameters = list(parameters)
@@ -62,9 +67,9 @@ def adamw(
     eps: float,
     parameters: Iterable[nn.Parameter] | None = None,
 ) -> torch.optim.Optimizer:
-    """AdamW, for `parameters` or else for all of the model's; Loshchilov & Hutter 2019, Algorithm 2."""
+    """AdamW, for `parameters` or else for all that learn; Loshchilov & Hutter 2019, Algorithm 2."""
     fused = next(model.parameters()).device.type != "mps"
-    groups = groups_of(model.parameters() if parameters is None else parameters, options)
+    groups = groups_of(learning(model) if parameters is None else parameters, options)
     return without_compiler(torch.optim.AdamW)(
         [{**group, "kind": "adamw"} for group in groups], lr=options.learning_rate, betas=betas, eps=eps, fused=fused
     )
@@ -73,11 +78,11 @@ def adamw(
 def of_user(model: nn.Module, options: Training, **given: Any) -> torch.optim.Optimizer:
     """What the user's class or function makes of the groups, `lr` and `training.optimizer_options`."""
     found = load_code(options.optimizer, key="training.optimizer")(
-        groups_of(model.parameters(), options), lr=options.learning_rate, **given
+        groups_of(learning(model), options), lr=options.learning_rate, **given
     )
     if not isinstance(found, torch.optim.Optimizer):
         raise TypeError(f"it gives {type(found).__name__}, no torch.optim.Optimizer")
-    if {one for group in found.param_groups for one in group["params"]} != set(model.parameters()):
+    if {one for group in found.param_groups for one in group["params"]} != set(learning(model)):
         raise ValueError("it does not have exactly the parameters that it was given")
     return found
 
@@ -107,7 +112,7 @@ class MovingAverage:
     """Exponential moving average of a model's weights.
 
     average <- d * average + (1 - d) * weight, with d = min(decay, (1 + t) / (10 + t)) after t updates, which soon
-    forgets the start. Buffers are not averaged.
+    forgets the start. Buffers and frozen parameters are not averaged.
 
     Source: Polyak & Juditsky 1992; the ramp as in TensorFlow's ExponentialMovingAverage.
     """
@@ -115,14 +120,14 @@ class MovingAverage:
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
         self.weights: dict[str, Tensor] = {
-            name: parameter.detach().clone() for name, parameter in model.named_parameters()
+            name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad
         }
 
     @torch.no_grad()
     def update(self, model: nn.Module, updates: int) -> None:
         """Update the averages with the weights after `updates` updates."""
         decay = min(self.decay, (1 + updates) / (10 + updates))
-        foreach("lerp_", list(self.weights.values()), list(model.parameters()), 1.0 - decay)
+        foreach("lerp_", list(self.weights.values()), learning(model), 1.0 - decay)
 
     @contextmanager
     def swapped(self, model: nn.Module) -> Iterator[None]:
@@ -136,7 +141,8 @@ class MovingAverage:
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:
         """Swap the model's weights and the averages; a second call swaps them back."""
-        for name, parameter in model.named_parameters():
-            kept = parameter.detach().clone()
-            parameter.copy_(self.weights[name])
-            self.weights[name].copy_(kept)
+        parameters = dict(model.named_parameters())
+        for name, average in self.weights.items():
+            kept = parameters[name].detach().clone()
+            parameters[name].copy_(average)
+            average.copy_(kept)

@@ -92,7 +92,7 @@ class Shards:
                 value = self.full(value)
                 if self.first:
                     whole.state[parameter][key] = value.cpu()
-            if averages is not None and average is not None:
+            if averages is not None and average is not None and name in averages.weights:
                 averages.weights[name].copy_(self.full(average.weights[name]))
         return self.whole, whole, averages
 
@@ -113,7 +113,7 @@ class Shards:
         for name, parameter, part in self._pairs():
             part.copy_(_like(part, parameter))
             optimizer.state[part] = {key: _like(part, value) for key, value in whole.state[parameter].items()}
-            if average is not None and averages is not None:
+            if average is not None and averages is not None and name in averages.weights:
                 average.weights[name] = _like(part, averages.weights[name])
         for buffer, part in zip(self.whole.buffers(), self.parts.buffers(), strict=True):
             part.copy_(buffer)

@@ -102,6 +102,7 @@ class Trainer:
             "tokens": progress.tokens,
             "parameters": self.learner.num_parameters(),
             "core_parameters": self.learner.num_core_parameters(),
+            "learning_parameters": self.learner.num_parameters(learning=True),
             "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
             "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1),
         }

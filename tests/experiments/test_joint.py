@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from small_run import in_forks, metrics, weights
 from two_processes import launch
 
@@ -94,6 +95,26 @@ def finished(folder, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "joint"
     start(joint(folder), directory)
     return directory
+
+
+def test_a_joint_run_freezes_shared_layers_and_a_tasks_own(folder, finished, tmp_path):
+    """`finished` is the same run without frozen parts, which begins with the same weights."""
+    config = joint(folder, "training.freeze=[encoder, 'parts.labels.*']", "mixture.balance=1")
+    start(config, tmp_path / "run")
+    states = []
+    for updates, name in ((1, "one"), (6, "six")):
+        tested = joint(folder, "training.freeze=[encoder, 'parts.labels.*']", f"training.max_updates={updates}")
+        start(tested, tmp_path / name)
+        states.append(load_file(tmp_path / name / "checkpoints" / "last" / "model.safetensors"))
+    same = {name for name in states[0] if torch.equal(states[0][name], states[1][name])}
+    frozen = {name for name in states[0] if name.startswith(("encoder.", "parts.labels."))}
+    assert frozen <= same and not [name for name in same - frozen if name.endswith(".weight")]
+    counts = [summary_of(one)["learning_parameters"] for one in (tmp_path / "run", finished)]
+    assert counts[0] < counts[1] == summary_of(finished)["parameters"]
+    with pytest.raises(ConfigError, match=r"mixture\.balance measures gradients of encoder and decoder"):
+        start(joint(folder, "training.freeze=[encoder, decoder]", "mixture.balance=1"), tmp_path / "none")
+    shared = task_directory(tmp_path / "run", "labels") / "checkpoints" / "best" / "model.safetensors"
+    assert shared.is_file()
 
 
 def _mixture(folder: Path) -> Mixture:

@@ -16,11 +16,13 @@ from seq2seq_suite.runs import distributed
 
 pytestmark = pytest.mark.slow
 PRESETS = Path(__file__).parents[2] / "tasks"
-# Preset and settings: a guide without symbols, layers used several times, paths in a graph, two passes in one.
+# Preset and settings: a guide without symbols, layers used several times, paths in a graph, frozen parts, two
+# passes in one.
 SHAPES = {
     "tags": ("parsing-nat", ["parsing.unknown_rate=0"]),
     "steps": ("translation", ["backbone.encoder_steps=2"]),
     "graph": ("translation-nat", ["strategy.kind=dag", "strategy.glancing=[0,0]"]),
+    "frozen": ("translation", ["training.freeze=[encoder, embeddings]", "training.ema_decay=0.5"]),
     "twice": ("translation", ["strategy.consistency=0.5", "strategy.scheduled_sampling=1e-9"]),
 }
 

@@ -22,6 +22,7 @@ class PowerNorm(nn.Module):
     While `warms` is True, psi and nu are the batch's own (PN-V, the paper's eq. 2 and its exact gradient) and the
     running statistics gather; the learner makes it False after the first share of a run. Statistics change in training
     passes alone: one under activation checkpointing, or each step of an accumulation, counts as one, as in BatchNorm.
+    A norm whose gain is frozen keeps its statistics and normalises by them.
 
     Source: Shen et al. 2020, Algorithms 1 and 2.
     Differs: no group scaling before the norm, which the authors' code adds and the paper does not mention; while they
@@ -44,7 +45,7 @@ class PowerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., D) normalised, by statistics of the `real_positions`."""
-        if not self.training:
+        if not (self.training and self.gain.requires_grad):
             scale = self.gain * (self.mean_square + self.epsilon).rsqrt()
             return (x.float() * scale + self.bias).to(x.dtype)
         mask = real_positions()
