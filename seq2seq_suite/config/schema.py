@@ -157,6 +157,7 @@ class Config(Section):
         self._check_names()
         self._check_tasks()
         self._check_shards()
+        self._check_lora()
         if self.task != "multitask":
             self._check_strategy()
             self._check_positions()
@@ -189,6 +190,16 @@ class Config(Section):
                     "and names of letters, digits and _"
                 )
 
+    def _check_lora(self) -> None:
+        rank = self.backbone.lora.rank
+        if rank and self.task == "multitask":
+            raise ValueError(f"backbone.lora.rank {rank}: a joint run starts from fresh weights: set it to 0")
+        if rank and not self.init_from:
+            raise ValueError(
+                f"backbone.lora.rank {rank} changes the weights of another run, but init_from names none: set "
+                "init_from, and init_parts=[all] for a run of the same task"
+            )
+
     def _check_shards(self) -> None:
         backbone, training = self.backbone, self.training
         # A pointer is weighed by a single number, which cannot be divided.
@@ -197,6 +208,7 @@ class Config(Section):
         for key, value, wrong in (
             ("training.optimizer", training.optimizer, "training.shard" in without),
             ("multilabel.pointer", "true", points),
+            ("backbone.lora.rank", backbone.lora.rank, backbone.lora.rank),  # a changed layer's weight is computed
             ("task", "multitask", self.task == "multitask"),
             ("backbone.positions", "t5", backbone.positions == "t5"),  # all layers of a stack have one table
             ("backbone.encoder", "rnn", backbone.encoder == "rnn"),

@@ -14,7 +14,7 @@ from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Con
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate, lengths
-from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, freeze_parts, read_splits, with_own_splits
+from seq2seq_suite.experiments.prepare import adapt_and_freeze, encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.room import refuse_all, without_room
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.build import build_predictor
@@ -61,7 +61,7 @@ def _examine(config: Config) -> Rows:
     splits = {split: list(examples) for split, examples in read.items()}
     whole, (sources, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
-    said = freeze_parts(config, predictor.learner)
+    said = adapt_and_freeze(config, predictor.learner)
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     rows_of_largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
     largest = [whole[row] for row in rows_of_largest]

@@ -22,9 +22,9 @@ from seq2seq_suite.data.mixture import Mixture, shares
 from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.prepare import (
     Train,
+    adapt_and_freeze,
     encode,
     epoch_encoder,
-    freeze_parts,
     initialise_from,
     origins,
     prepare_vocabulary,
@@ -169,10 +169,10 @@ def build_trainer(
         for split in part.examples if part.config.search.min_length else ():
             if split != "train":
                 predictors[part.name].check_least(part.task.encode(part.held_out(split)))
+    if (said := adapt_and_freeze(config, learner)) and not resume:
+        run_directory.say(said)
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
-    if (said := freeze_parts(config, learner)) and not resume:
-        run_directory.say(said)
     if options.compile:
         compile_layers(learner, device)
     # Batches depend on it, so that processes on different machines must agree.

@@ -32,6 +32,7 @@ from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import place_of, splits_elsewhere
 from seq2seq_suite.terminal.progress import preparing
 from seq2seq_suite.training.freezing import freeze, part_of
+from seq2seq_suite.training.lora import adapt, base_of
 
 EVERYTHING = "all"  # of `init_parts`
 _NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say
@@ -206,18 +207,23 @@ def initialise_from(config: Config, learner: Trained) -> str:
     return "; ".join((said, *unlike))
 
 
-def freeze_parts(config: Config, learner: Trained) -> str:
-    """Freeze what `training.freeze` names; a message if parts of it keep the random weights that they begin with.
+def adapt_and_freeze(config: Config, learner: Trained) -> str:
+    """Give the learner the changes of `backbone.lora`, and freeze what they change and what `training.freeze` names.
+
+    Returns:
+        A message if parts that are frozen keep the random weights that they begin with.
 
     Raises:
-        ConfigError: it names what the model does not have, or everything.
+        ConfigError: one of both keys names what the model does not have, or nothing is left to learn.
     """
-    frozen = freeze(learner, config.training.freeze)
-    loaded = config.init_parts if config.init_from else ()
-    fresh = dict.fromkeys(part for part in map(part_of, frozen) if part not in loaded and EVERYTHING not in loaded)
+    given = config.init_parts if config.init_from else ()
+    loaded = {part_of(name) for name, _ in learner.named_parameters()} if EVERYTHING in given else {*given}
+    adapt(learner, config.backbone.lora, loaded)
+    frozen = freeze(learner, config.training.freeze, base_of(learner, loaded) if config.backbone.lora.rank else ())
+    fresh = [part for part in dict.fromkeys(map(part_of, frozen)) if part not in loaded]
     if not fresh:
         return ""
-    said = f"init_from gives {', '.join(loaded)} alone" if loaded else "init_from names no run"
+    said = f"init_from gives {', '.join(given)} alone" if given else "init_from names no run"
     return f"training.freeze: random weights of {', '.join(fresh)} never change, for {said}"
 
 

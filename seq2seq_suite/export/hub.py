@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from jinja2 import StrictUndefined, Template
+from torch import Tensor
 
 from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError
@@ -25,7 +26,7 @@ from seq2seq_suite.prediction.load_run import config_of, open_run
 from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.runs.records import PROVENANCE, read_provenance, read_summary
 from seq2seq_suite.runs.run_directory import CONFIG
-from seq2seq_suite.runs.weights import MODEL, best, load_tensors
+from seq2seq_suite.runs.weights import MODEL, best, load_tensors, with_changes, write_weights
 from seq2seq_suite.tasks import find_task
 
 HUB = "hf://"  # before the name of a model of the Hub
@@ -86,12 +87,12 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         if config.strategy.kind == "blocks":
             print(f"{directory}: {HALF}", file=sys.stderr)
         use = program.example(run.task, text)
-    weights: dict[str, Path] = {}
+    weights, found = dict[str, Path](), dict[str, Tensor]()
     if kind != "model-card":
         checkpoint, vocabulary = best(directory).resolve(), sorted((directory / "vocabulary").rglob("*"))
         for path in (checkpoint / MODEL, checkpoint / _STATE, *vocabulary):
             refuse_links_out(path, directory)
-        load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
+        found = load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
         weights = {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
         weights |= {
             f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
@@ -110,14 +111,21 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
             atomic_write_text(target, content)
         else:
             shutil.copyfile(content, target)
+    if kind == "hub-folder" and config.backbone.lora.rank:
+        write_weights(folder / "checkpoints" / "best", with_changes(found))
     return [folder / name for name in (*files, *(program.write(run, folder) if program is not None else ()))]
 
 
 def _without_paths(config: Config) -> Config:
-    """The configuration without folders of the machine that trained; a name of the Hub stays."""
+    """The configuration without folders of the machine that trained; a name of the Hub stays.
+
+    Without the run that it began from, low-rank changes have nothing to change: they are in the weights.
+    """
     path = config.data.path
     data = config.data.model_copy(update={"path": Path(path).name} if Path(path).exists() else {})
-    return config.model_copy(update={"data": data, "init_from": ""})
+    lora = config.backbone.lora.model_copy(update={"rank": 0})
+    backbone = config.backbone.model_copy(update={"lora": lora})
+    return config.model_copy(update={"data": data, "init_from": "", "backbone": backbone})
 
 
 def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_suite") -> str:

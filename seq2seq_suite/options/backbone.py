@@ -73,6 +73,8 @@ SIZES |= {
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
+LoraPart = Literal["query", "key", "value", "output", "feed_forward"]
+
 if TYPE_CHECKING:
     Norm = Residual = Positions = Activation = FeedForward = Attention = str
 else:
@@ -82,6 +84,15 @@ else:
     Activation = name_or_code(ACTIVATIONS)
     FeedForward = name_or_code(FEED_FORWARDS)
     Attention = name_or_code(ATTENTIONS)
+
+
+class Lora(Section):
+    """Low-rank changes to another run, whose weights stay: a matrix W becomes W + alpha / rank B A; B and A learn."""
+
+    rank: FewOrNone = 0  # of B A; 0: no changes
+    alpha: PositiveFloat = 16.0  # the change is scaled by alpha / rank
+    parts: tuple[LoraPart, ...] = ("query", "value")  # which matrices: query, key, value and output of attentions,
+    # feed_forward
 
 
 class Backbone(Section):
@@ -127,6 +138,7 @@ class Backbone(Section):
     tie_embeddings: bool = True  # target embedding and output projection share their weights
     parameters: dict[str, dict[str, float | int | bool | str]] = {}  # of classes of yours: key of this section ->
     # keyword arguments, e.g. {norm: {gain: 2.0}}
+    lora: Lora = Lora()
     source_tag: bool = False  # a learned vector added to the front-end's output, one for each task of a joint run
 
     @model_validator(mode="before")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,16 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.config.versions import check_format
+from seq2seq_suite.common.files import atomic_write_text
+from seq2seq_suite.config.versions import FORMAT, check_format
 from seq2seq_suite.runs.records import read_record
 
 MODEL, STATE = "model.safetensors", "state.json"
+CHANGES = (".lora_a", ".lora_b", ".lora_scale")  # of a matrix, whose name ends in .weight: `training.lora`
 WRITTEN = "a file as this suite writes it"
 _CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_norm)?\.")  # of a Transformer layer
 
@@ -74,7 +77,7 @@ def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
     Args:
         path: the folder.
         model: to load into.
-        grown: the model may have convolutions that the file does not have; they are initialised to add nothing.
+        grown: the model may have convolutions and low-rank changes that the file does not have; they add nothing.
 
     Returns:
         A message: how many parameters were loaded, and how many are new.
@@ -94,9 +97,11 @@ def _check_weights(path: Path) -> None:
 
 def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
     """`load_weights` from a file that is known to be intact."""
-    tensors = load_tensors(path)
-    expected = unique(model.state_dict())
-    fresh = _fresh(expected, tensors) if grown else {}
+    tensors, expected = load_tensors(path), unique(model.state_dict())
+    changes = {name: tensor for name, tensor in expected.items() if name.endswith(CHANGES)}
+    if grown or not changes:
+        tensors = with_changes(tensors)
+    fresh = changes | _fresh(expected, tensors) if grown else {}
     tensors |= fresh
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
@@ -132,8 +137,8 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
         DataError: the file is missing or damaged, or a part is not there or of another shape.
     """
     _check_weights(path)
-    tensors = load_tensors(path / MODEL)
-    own = unique(model.state_dict())
+    tensors = with_changes(load_tensors(path / MODEL))
+    own = {name: tensor for name, tensor in unique(model.state_dict()).items() if not name.endswith(CHANGES)}
     if not any(_part(name) == "frontend" for name in tensors):
         tensors = _as_source(tensors)
     loaded: dict[str, Tensor] = {}
@@ -171,10 +176,33 @@ def _part(name: str) -> str:
     return name.removeprefix("model.").removeprefix("strategy.auxiliaries.").partition(".")[0]
 
 
+def with_change(weight: Tensor, a: Tensor, b: Tensor, scale: Tensor) -> Tensor:
+    """W0 + s B A (V,D) of W0 (V,D), A (r,D), B (V,r) and s (); Hu et al. 2021, eq. 3."""
+    return weight + scale * (b @ a)
+
+
+def with_changes(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights whose low-rank changes, if there are any, are added to their matrices.
+
+    >>> names = ("weight", *(name[1:] for name in CHANGES))
+    >>> values = (torch.eye(2), torch.ones(1, 2), torch.ones(2, 1), torch.tensor(0.5))
+    >>> with_changes({f"query.{name}": value for name, value in zip(names, values)})
+    {'query.weight': tensor([[1.5000, 0.5000],
+            [0.5000, 1.5000]])}
+    """
+    found = {name: tensor for name, tensor in tensors.items() if not name.endswith(CHANGES)}
+    for name in tensors:
+        if name.endswith(CHANGES[0]):
+            layer = name.removesuffix(CHANGES[0])
+            parts = [tensors[f"{layer}{change}"] for change in CHANGES]
+            found[f"{layer}.weight"] = with_change(tensors[f"{layer}.weight"], *parts)
+    return found
+
+
 def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
     """How many parameters were loaded, and how many are `fresh`."""
     count, new = (sum(tensor.numel() for tensor in some.values()) for some in (tensors, fresh))
-    return f"{count - new:,} parameters" + (f", and {new:,} new ones of convolutions" if new else "")
+    return f"{count - new:,} parameters" + (f", and {new:,} new ones that add nothing" if new else "")
 
 
 def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -251,6 +279,13 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
             remedy=other_checkpoints(path.parent),
         )
     return found
+
+
+def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """Write a checkpoint of weights alone into a folder that is there."""
+    save_file(tensors, folder / MODEL)
+    facts = {MODEL: {"bytes": (folder / MODEL).stat().st_size, "sha256": hash_of(folder / MODEL)}}
+    atomic_write_text(folder / STATE, json.dumps({"format": FORMAT, "files": facts}, indent=1))
 
 
 def with_present_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

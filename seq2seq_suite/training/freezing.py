@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,8 @@ _EMBEDDINGS = re.compile(r"(frontend\.)?(\w+_)?(embedding|positions)\.")
 _NO_PARTS = {"embedding", "positions"}  # they are `embeddings`
 
 
-def freeze(learner: nn.Module, wanted: Sequence[str]) -> list[str]:
-    """Parameters that some names mean no longer ask for gradients; all others do.
+def freeze(learner: nn.Module, wanted: Sequence[str], others: Collection[str] = ()) -> list[str]:
+    """Parameters that some names mean, and some others, no longer ask for gradients; all others do.
 
     A matrix that two parts share, as tied embeddings do, is frozen with either. Norms whose running statistics belong
     to a frozen part (`PowerNorm`) keep them. Dropout still acts.
@@ -27,6 +27,7 @@ def freeze(learner: nn.Module, wanted: Sequence[str]) -> list[str]:
     Args:
         learner: changed in place.
         wanted: parts, see `parts_of`, or globs of the names that parameters have in model.safetensors.
+        others: names of parameters.
 
     Returns:
         The names of the frozen parameters, tied ones under each of their names.
@@ -36,7 +37,7 @@ def freeze(learner: nn.Module, wanted: Sequence[str]) -> list[str]:
     """
     parameters = dict(learner.named_parameters(remove_duplicate=False))
     kept = [name for name, _ in learner.named_parameters()]  # under these names, of tied ones the first
-    found = {name for one in wanted for name in _meant(one, list(parameters), kept)}
+    found = {*others, *(name for one in wanted for name in _meant(one, list(parameters), kept))}
     frozen = {parameters[name] for name in found}
     for parameter in parameters.values():
         parameter.requires_grad_(parameter not in frozen)

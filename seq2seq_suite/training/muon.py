@@ -63,9 +63,11 @@ def _hidden_matrices(model: nn.Module) -> list[Tensor]:
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
     return [
-        module.weight
+        weight
         for module in model.modules()
-        if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits and module.weight.requires_grad
+        if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits
+        for name, weight in module.named_parameters(recurse=False)
+        if name == "weight" and weight.requires_grad
     ]
 
 

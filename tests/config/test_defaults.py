@@ -20,10 +20,15 @@ def test_no_key_is_left_out_of_the_list():
     listed = yaml.safe_load((Path(__file__).parents[1] / "defaults.yaml").read_text(encoding="utf-8"))
     del listed["sizes"]
     listed["strategy"] = dict.fromkeys(key for kind in listed["strategy"].values() for key in kind)
-    keys = {
-        f"{section}.{key}"
-        for section, inside in listed.items()
-        if isinstance(inside, dict) and inside
-        for key in inside
-    } | {key for key, inside in listed.items() if not isinstance(inside, dict) or not inside}
+    lora = listed["backbone"].pop("lora")  # a section in a section
+    keys = (
+        {
+            f"{section}.{key}"
+            for section, inside in listed.items()
+            if isinstance(inside, dict) and inside
+            for key in inside
+        }
+        | {key for key, inside in listed.items() if not isinstance(inside, dict) or not inside}
+        | {f"backbone.lora.{key}" for key in lora}
+    )
     assert keys == set(key_list())

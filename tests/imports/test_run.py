@@ -101,7 +101,11 @@ def test_ctranslate2_gives_the_same_outputs(run, capsys):
     assert said[0] == said[1]
 
 
-BEGUN = {"further": ["init_parts=[all]"], "ctc": ["strategy.kind=ctc", "strategy.factor=2.0"]}
+BEGUN = {
+    "further": ["init_parts=[all]"],
+    "low": ["init_parts=[all]", "backbone.lora.rank=2"],
+    "ctc": ["strategy.kind=ctc", "strategy.factor=2.0"],
+}
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
     ):
         roughen(grown)
         new = count(grown) - count(without)
-        assert load().endswith(f"{count(without):,} parameters, and {new:,} new ones of convolutions")
+        assert load().endswith(f"{count(without):,} parameters, and {new:,} new ones that add nothing")
         torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
