@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,10 @@ def import_model(
         str, typer.Option(metavar="TASK", help="Of whisper: asr, or speech_translation into English.")
     ] = "",
     language: Annotated[str, typer.Option(metavar="CODE", help="Of whisper: what is spoken, such as de.")] = "",
+    dtype: Annotated[
+        Literal["float32", "bfloat16"],
+        typer.Option(help="Type of the weights in the run's file; bfloat16 takes half of the space and rounds them."),
+    ] = "float32",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
 ) -> None:
     """Write a pretrained encoder-decoder of Hugging Face's format as a run.
@@ -48,7 +52,9 @@ def import_model(
     from seq2seq_suite.imports.run import import_run
 
     asked = {key: value for key, value in (("task", task), ("language", language)) if value}
-    facts = import_run(model, output, overrides=changes, asked=asked, overwrite=overwrite, command=sys.argv)
+    facts = import_run(
+        model, output, overrides=changes, asked=asked, overwrite=overwrite, dtype=dtype, command=sys.argv
+    )
     print(
         f"{output}: {facts['name']}{' at ' * bool(facts['revision'])}{facts['revision']}, a model of the family "
         f"{facts['family']}, licence {facts['licence'] or 'not named'}\n  next: {PROGRAM} predict {output}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 import yaml
@@ -16,7 +17,7 @@ from torch import Tensor
 from seq2seq_suite.common.errors import DataError, repr_short, truncate
 from seq2seq_suite.common.files import read_json, read_text
 from seq2seq_suite.export.hub import HUB, fetched
-from seq2seq_suite.runs.weights import hash_of
+from seq2seq_suite.runs.weights import hash_of, is_finite
 
 _CONFIG = "config.json"
 _WHOLE = "download the folder again, as a whole"
@@ -138,7 +139,7 @@ class Checkpoint:
 
 
 class Weights:
-    """A checkpoint's tensors by their names; each is read when it is taken.
+    """A checkpoint's tensors by their names; each is read when it is taken, and freed with what was made of it.
 
     Args:
         folder: with model.safetensors, with pytorch_model.bin, or with shards of one of both and their index.
@@ -151,6 +152,7 @@ class Weights:
         self.folder = folder
         self.files, self.types, self._taken = _files(folder), set[torch.dtype](), set[str]()
         self._readers: dict[str, Callable[[], Tensor]] = {}
+        self._alive = WeakValueDictionary[str, Tensor]()  # one that is taken twice is in memory once
         for path in self.files:
             self._readers |= _readers(path)
 
@@ -162,15 +164,18 @@ class Weights:
         """A tensor in float32, which must have this shape; raises DataError if it is missing or otherwise."""
         if name not in self:
             raise self._refusal(f"there is no weight {name}", f"one of shape {shape}, as {_CONFIG} says")
-        tensor = self._readers[name]()
+        alive = self._alive.get(name)
+        tensor = self._readers[name]() if alive is None else alive
         self._taken.add(name)
         if tuple(tensor.shape) != shape:
             raise self._refusal(f"{name} has shape {tuple(tensor.shape)}", f"{shape}, as {_CONFIG} says")
-        if not tensor.is_floating_point() or not tensor.isfinite().all():
+        if not tensor.is_floating_point() or not is_finite(tensor):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise self._refusal(f"{name} has numbers of type {kind}, or some that are not finite", "weights")
-        self.types.add(tensor.dtype)
-        return tensor.float()
+        if alive is None:
+            self.types.add(tensor.dtype)
+        self._alive[name] = found = tensor.float()
+        return found
 
     def take_copy(self, name: str, *tied: Tensor) -> None:
         """Take a tensor, if it is there, that repeats one of those that it is `tied` to; raises DataError if not."""
@@ -212,8 +217,8 @@ def _readers(path: Path) -> dict[str, Callable[[], Tensor]]:
     """A file's tensors by their names, read when they are called for."""
     try:
         if path.suffix == ".safetensors":
-            file = safe_open(path, "pt")  # mapped: a tensor's bytes are read when it is copied
-            return {name: partial(file.get_tensor, name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
+            with safe_open(path, "pt") as file:
+                return {name: partial(_mapped, path, name) for name in file.keys()}  # noqa: SIM118  no dictionary
         tensors = torch.load(path, map_location="cpu", weights_only=True)
         if isinstance(tensors, dict) and all(isinstance(one, Tensor) for one in tensors.values()):
             return {str(name): tensor.clone for name, tensor in tensors.items()}
@@ -227,3 +232,9 @@ def _readers(path: Path) -> dict[str, Callable[[], Tensor]]:
     raise DataError(
         f"no weights: {truncate(reason, 200)}", file=str(path), expected="a whole file of weights", remedy=_WHOLE
     )
+
+
+def _mapped(path: Path, name: str) -> Tensor:
+    """A tensor of a file, which is mapped as long as it is used: pages of a file that stays open would stay, too."""
+    with safe_open(path, "pt") as file:
+        return file.get_tensor(name)

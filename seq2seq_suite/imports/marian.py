@@ -160,9 +160,12 @@ class Marian:
         weights, order = self.checkpoint.weights, feature_order(self.width)
         back = order.argsort()  # their feature for each of ours
         source, target = self.embeddings
-        yield "frontend.embedding.weight", source[self.source_rows][:, back]
-        yield "embedding.weight", target[self.target_rows][:, back]
-        yield "output.weight", self.output[self.target_rows][:, back]
+        for name, matrix, rows in (
+            ("frontend.embedding.weight", source, self.source_rows),
+            ("embedding.weight", target, self.target_rows),
+            ("output.weight", self.output, self.target_rows),
+        ):
+            yield name, matrix[torch.tensor(rows).unsqueeze(1), back]  # at once: each is a third of all weights
         yield "output.bias", bias_of(self.bias, self.target_rows)
         for module, name, axis in modules(self.layers):
             if module.rpartition(".")[2] in ("embedding", "positions"):

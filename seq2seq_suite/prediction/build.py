@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from seq2seq_suite import kernels
 from seq2seq_suite.common.errors import ConfigError
@@ -33,28 +35,53 @@ if TYPE_CHECKING:
 
 
 def build_predictor(
-    config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
+    config: Config,
+    task: Task,
+    *,
+    device: torch.device,
+    like: Sequence[tuple[Shape, Seq2Seq]] = (),
+    drawn: bool = True,
 ) -> Predictor:
     """A model with fresh weights for a task whose vocabularies are there, and how to decode with it.
 
-    `like` are models that it shares weights with: see `build_model`.
+    `like` are models that it shares weights with: see `build_model`. Unless `drawn`, what would be random is left as it
+    is in memory, which it then does not occupy before weights are loaded.
     """
     if config.search.compile and device.type == "cpu":
         native.library()  # a machine without a compiler says so before anything takes long
     shape = task.shape()
-    model = build_model(config.backbone, shape, like=like)
-    strategy = config.strategy_class(
-        config.strategy,
-        shape.target,
-        config.backbone.width,
-        build_auxiliaries(config.backbone, config.strategy, shape, model),
-    )
+    with nullcontext() if drawn else _Undrawn():
+        model = build_model(config.backbone, shape, like=like)
+        strategy = config.strategy_class(
+            config.strategy,
+            shape.target,
+            config.backbone.width,
+            build_auxiliaries(config.backbone, config.strategy, shape, model),
+        )
     strategy.language = task.language()
     learner = Learner(
         model, strategy, balance_weight=config.backbone.balance_weight, norm_warmup=config.backbone.norm_warmup
     ).to(device)
     kernels.accelerate(learner, config.kernels, config.components)
     return Predictor(task, learner, config.search, device)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Within, PyTorch's functions that draw weights leave them as they are."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        return (*args, *given.values())[0] if function in _DRAW else function(*args, **given)
+
+
+_DRAW = {
+    Tensor.normal_,
+    Tensor.uniform_,
+    nn.init.normal_,
+    nn.init.uniform_,
+    nn.init.kaiming_uniform_,
+    nn.init.xavier_uniform_,
+}
 
 
 def build_auxiliaries(backbone: Backbone, strategy: StrategyOptions, shape: Shape, model: Seq2Seq) -> Auxiliaries:

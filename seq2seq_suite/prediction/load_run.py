@@ -92,7 +92,7 @@ def open_run(directory: Path, overrides: list[str]) -> LoadedRun:
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
-    predictor = build_predictor(config, task, device=choose_device(config.device, distributed.ranks()))
+    predictor = build_predictor(config, task, device=choose_device(config.device, distributed.ranks()), drawn=False)
     weights.load_best(directory, predictor.learner)
     predictor.learner.eval()
     return LoadedRun(config, with_helpers(config, predictor, directory))

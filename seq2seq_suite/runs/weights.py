@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import BaseModel
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -97,13 +100,12 @@ def _check_weights(path: Path) -> None:
 
 def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
     """`load_weights` from a file that is known to be intact."""
-    tensors, expected = load_tensors(path), unique(model.state_dict())
+    stored, expected = Stored(path), unique(model.state_dict())
     changes = {name: tensor for name, tensor in expected.items() if name.endswith(CHANGES)}
-    if grown or not changes:
-        tensors = with_changes(tensors)
-    fresh = changes | _fresh(expected, tensors) if grown else {}
-    tensors |= fresh
-    missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
+    adds = grown or not changes
+    shapes = {name: shape for name, shape in stored.shapes.items() if not (adds and name.endswith(CHANGES))}
+    fresh = changes | _fresh(expected, shapes) if grown else {}
+    missing, extra = sorted(expected.keys() - shapes.keys() - fresh.keys()), sorted(shapes.keys() - expected.keys())
     if missing or extra:
         first = f"no '{missing[0]}'" if missing else f"unexpected '{extra[0]}'"
         raise DataError(
@@ -112,16 +114,19 @@ def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
             expected="the weights that config.yaml describes",
             remedy="use the run directory that the checkpoint came from",
         )
-    for name, tensor in tensors.items():
-        if tensor.shape != expected[name].shape:
+    for name, shape in shapes.items():
+        if shape != tuple(expected[name].shape):
             raise DataError(
-                f"'{name}' has shape {tuple(tensor.shape)}",
+                f"'{name}' has shape {shape}",
                 file=str(path),
                 expected=str(tuple(expected[name].shape)),
                 remedy="use the run directory that the checkpoint came from",
             )
-    model.load_state_dict(tensors, strict=False)
-    return _counted(tensors, fresh)
+    stored.check()
+    with torch.no_grad():
+        for name, tensor in expected.items():
+            tensor.copy_(fresh[name] if name in fresh else stored.summed(name) if adds else stored[name])
+    return _counted(expected, fresh)
 
 
 def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
@@ -205,7 +210,7 @@ def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
     return f"{count - new:,} parameters" + (f", and {new:,} new ones that add nothing" if new else "")
 
 
-def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _fresh(wanted: Mapping[str, Tensor], given: Collection[str]) -> dict[str, Tensor]:
     """The convolutions that a model has but the weights do not, initialised to add nothing to their layers."""
     layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
     missing = {
@@ -262,23 +267,116 @@ def other_checkpoints(path: Path) -> str:
     )
 
 
+class Stored(Mapping[str, Tensor]):
+    """The tensors of a file by the names of this version. Each is mapped when it is asked for, and no longer than it is
+    used, so that they are never in memory together.
+
+    Args:
+        path: of a file of safetensors.
+
+    Raises:
+        DataError: it is missing or not whole.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self._places = path, dict[str, tuple[str, int | None]]()
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        with whole(path), safe_open(path, "pt") as file:
+            for old in file.keys():  # noqa: SIM118  it is no dictionary
+                shape, names = tuple(file.get_slice(old).get_shape()), present_names(old)
+                for piece, name in enumerate(names):
+                    self._places[name] = old, piece if names[1:] else None
+                    self.shapes[name] = (shape[0] // 3, *shape[1:]) if names[1:] else shape
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A tensor, to be read only."""
+        old, piece = self._places[name]
+        with whole(self.path), safe_open(self.path, "pt") as file:  # a running run may delete it meanwhile
+            found = file.get_tensor(old)
+        return found if piece is None else found.chunk(3)[piece]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def summed(self, name: str) -> Tensor:
+        """A tensor with its low-rank change, if it has one; see `with_change`."""
+        layer = name.removesuffix(".weight")
+        if f"{layer}{CHANGES[0]}" not in self:
+            return self[name]
+        return with_change(self[name], *(self[f"{layer}{change}"] for change in CHANGES))
+
+    def check(self) -> None:
+        """Raise DataError if numbers are not finite."""
+        refuse_infinite(self, self.path)
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file; raises DataError if it is damaged, or weights are not finite."""
+    with whole(path):
+        found = with_present_names(load_file(path))
+    if path.name == MODEL:
+        refuse_infinite(found, path)
+    return found
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Raises a DataError where a file of tensors, which is read within, is missing or damaged."""
     try:
-        found = load_file(path)
+        yield
     except (OSError, SafetensorError) as error:
         got = "no such file" if not path.exists() else f"not a whole safetensors file ({error})"
         raise DataError(got, file=str(path), expected=WRITTEN, remedy=other_checkpoints(path.parent)) from error
-    found = with_present_names(found)
-    broken = [name for name, tensor in found.items() if path.name == MODEL and not tensor.isfinite().all()]
+
+
+def refuse_infinite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raise a DataError that names the file if some tensors have numbers that are not finite."""
+    broken = [name for name in tensors if not is_finite(tensors[name])]
     if broken:
         raise DataError(
-            f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
+            f"{len(broken)} of {len(tensors)} tensors have numbers that are not finite, such as {broken[0]}",
             file=str(path),
             expected="weights",
             remedy=other_checkpoints(path.parent),
         )
-    return found
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether all numbers are finite; needs no memory for an answer to each.
+
+    >>> is_finite(torch.tensor([1.0, -2.0])), is_finite(torch.tensor([1.0, math.nan])), is_finite(torch.zeros(0))
+    (True, False, True)
+    """
+    return not tensor.numel() or all(math.isfinite(float(bound)) for bound in tensor.aminmax())
+
+
+def save_each(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[tuple[str, Tensor]], dtype: str
+) -> None:
+    """Write a file of safetensors from tensors that come one by one, each of which may be freed before the next.
+
+    Args:
+        path: of the file.
+        shapes: of all tensors by their names.
+        tensors: name and value, in any order; all of those that have a shape.
+        dtype: float32 or bfloat16, to which floats are rounded.
+    """
+    kind, code = getattr(torch, dtype), {"float32": "F32", "bfloat16": "BF16"}[dtype]
+    ends = [*accumulate((math.prod(shape) * kind.itemsize for shape in shapes.values()), initial=0)]
+    places = dict(zip(shapes, pairwise(ends), strict=True))
+    head = {name: {"dtype": code, "shape": shape, "data_offsets": places[name]} for name, shape in shapes.items()}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name, tensor in tensors:
+            file.seek(8 + len(text) + places[name][0])
+            file.write(tensor.detach().to(kind).contiguous().flatten().view(torch.uint8).numpy().data)
+            del tensor
+        file.truncate(8 + len(text) + ends[-1])
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
@@ -298,15 +396,25 @@ def with_present_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     found = {}
     for old, tensor in tensors.items():
-        name = re.sub(r"\.(attention|convolution|cross|feed_forward)_residual\.norm\.", r".\1_norm.", old)
-        name = re.sub(r"\.residuals\.(\d+)\.norm\.", r".norms.\1.", name)
-        if ".query_key_value." not in name:
-            found[name] = tensor
-            continue
+        names = present_names(old)
         parts = tensor.chunk(3) if tensor.dim() else [tensor] * 3  # a number is the count of an optimiser's steps
-        for projection, part in zip(("query", "key", "value"), parts, strict=True):
-            found[name.replace(".query_key_value.", f".{projection}.")] = part.clone()
+        found |= (
+            {name: part.clone() for name, part in zip(names, parts, strict=True)} if names[1:] else {names[0]: tensor}
+        )
     return found
+
+
+def present_names(old: str) -> list[str]:
+    """The name that a tensor has in this version, or three for a matrix that was divided since.
+
+    >>> present_names("encoder.layers.0.attention_residual.norm.gain")
+    ['encoder.layers.0.attention_norm.gain']
+    """
+    name = re.sub(r"\.(attention|convolution|cross|feed_forward)_residual\.norm\.", r".\1_norm.", old)
+    name = re.sub(r"\.residuals\.(\d+)\.norm\.", r".norms.\1.", name)
+    if ".query_key_value." not in name:
+        return [name]
+    return [name.replace(".query_key_value.", f".{part}.") for part in ("query", "key", "value")]
 
 
 def steps(folder: Path) -> list[Path]:

@@ -11,8 +11,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,14 @@ from seq2seq_suite.runs.weights import (
     load_tensors,
     other_checkpoints,
     put_weights,
+    save_each,
     steps,
     unique,
 )
 from seq2seq_suite.training.optimizer import MovingAverage
 
 TRAINING = "training.safetensors"
+_Content = dict[str, Tensor] | Callable[[Path], None]  # of a file: its tensors, or what writes it
 
 
 @dataclass
@@ -121,6 +124,13 @@ def export(folder: Path, model: nn.Module) -> None:
     _write(folder / "best", {MODEL: _weights(model)}, {})
 
 
+def export_each(
+    folder: Path, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[tuple[str, Tensor]], dtype: str
+) -> None:
+    """`export` of tensors by name that come one by one and are never in memory together; see `save_each`."""
+    _write(folder / "best", {MODEL: partial(save_each, shapes=shapes, tensors=tensors, dtype=dtype)}, {})
+
+
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     return _on_cpu(unique(model.state_dict()))
 
@@ -129,7 +139,7 @@ def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> None:
+def _write(final: Path, files: Mapping[str, _Content], facts: Mapping[str, Any]) -> None:
     """Write a folder of tensors, with facts and the files' sizes and hashes in `state.json`, in one atomic rename."""
     with naming(final):
         final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
@@ -137,24 +147,24 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
         to_disk(final.parent)
 
 
-def _new_folder(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
+def _new_folder(folder: Path, files: Mapping[str, _Content], facts: Mapping[str, Any]) -> Path:
     """A new folder with the files and `state.json`."""
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     try:
-        for name, tensors in files.items():
-            save_file(tensors, partial / name)
-        hashes = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)} for name in files}
-        (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": hashes}, indent=1))
-        for path in partial.iterdir():
+        for name, content in files.items():
+            content(folder / name) if callable(content) else save_file(content, folder / name)
+        hashes = {name: {"bytes": (folder / name).stat().st_size, "sha256": hash_of(folder / name)} for name in files}
+        (folder / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": hashes}, indent=1))
+        for path in folder.iterdir():
             to_disk(path)
     except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)  # frees a full disk
+        shutil.rmtree(folder, ignore_errors=True)  # frees a full disk
         if not isinstance(error, SafetensorError):
             raise
         code = re.search(r"os error (\d+)", str(error))  # safetensors reports the system's error as text only
         raise OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(str(error)) from error
-    return partial
+    return folder
 
 
 def load_newest(
@@ -247,8 +257,8 @@ def _finish_replacing(folder: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
         else:
             old.rename(final)
-    for partial in folder.glob(".step-*.partial"):
-        shutil.rmtree(partial, ignore_errors=True)
+    for unfinished in folder.glob(".step-*.partial"):
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _restore_best(folder: Path, progress: Progress) -> list[str]:

@@ -354,6 +354,28 @@ def test_half_precision_shards_and_older_files_are_read(whole, tmp_path, capsys,
         assert torch.equal(tensor, theirs[name].half().float() if change is halve else theirs[name])
 
 
+def test_weights_that_are_kept_in_bfloat16_are_rounded_once_and_counted(whole, tmp_path, capsys):
+    """Marian's weights are renumbered, so that those of a checkpoint in bfloat16 stay what they are."""
+    half = tmp_path / "half"
+    shutil.copytree(whole, half)
+    weights = load_file(half / MODEL)
+    save_file({name: one.bfloat16() for name, one in weights.items()}, half / MODEL, metadata={"format": "pt"})
+    found = {}
+    for name, folder, dtype in (("full", whole, "float32"), ("run", whole, "bfloat16"), ("half", half, "bfloat16")):
+        run = tmp_path / f"{name}-run"
+        assert cli.main(["import", str(folder), "--output", str(run), "--dtype", dtype]) == 0
+        found[name] = load_file(run / "checkpoints" / "best" / MODEL), capsys.readouterr().out
+    full, kept = found["full"][0], found["run"][0]
+    assert full.keys() == kept.keys() and {one.dtype for one in kept.values()} == {torch.bfloat16}
+    assert all(torch.equal(kept[name], one.bfloat16()) for name, one in full.items())
+    total = sum(one.numel() for one in full.values())
+    rounded = sum(int((one.bfloat16() != one).sum()) for one in full.values())
+    assert f"kept as bfloat16, to which {rounded:,} of {total:,} were rounded" in found["run"][1] and rounded
+    assert f"to which 0 of {total:,} were rounded" in found["half"][1]
+    state = open_run(tmp_path / "half-run", ALONE).predictor.learner.state_dict()
+    assert all(torch.equal(state[name], one.float()) for name, one in found["half"][0].items())
+
+
 def test_a_shard_that_is_missing_is_named(whole, tmp_path, capsys):
     shutil.copytree(whole, tmp_path / "opus")
     shard(tmp_path / "opus")
