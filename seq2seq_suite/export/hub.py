@@ -21,6 +21,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.export import ctranslate2_model as export_ctranslate2
+from seq2seq_suite.export import t5_models
 from seq2seq_suite.export import transformers_models as export_transformers
 from seq2seq_suite.prediction.load_run import config_of, open_run
 from seq2seq_suite.runs.joint_directories import task_directories
@@ -58,8 +59,9 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     """
     if kind not in KINDS:
         raise ConfigError(f"--to {kind}", file=COMMAND_LINE, expected=" or ".join(KINDS), remedy="choose one of these")
-    program = PROGRAMS.get(kind)
-    config = config_of(directory, [])
+    program, config = PROGRAMS.get(kind), config_of(directory, [])
+    if program is export_transformers and config.backbone.positions == "t5":
+        program = t5_models
     if parts := task_directories(directory):
         raise ConfigError(
             "a joint run has several tasks",

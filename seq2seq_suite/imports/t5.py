@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import ImportedPieces
+from seq2seq_suite.export.t5_models import ATTENTIONS, PARTS, POSITIONS
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.text import IMPORTED, bias_of, numbered, pieces_of, room
 from seq2seq_suite.model.variants.bucket_positions import BUCKETS, FARTHEST
@@ -31,8 +32,6 @@ _FIXED = {  # what the suite has of these alone
     "layer_norm_epsilon": 1e-6,
 }
 _POSITIONS, _SHARED, _OUTPUT, _PIECES = 512, "shared.weight", "lm_head.weight", "spiece.model"
-_ATTENTIONS = {"attention": ("attention_norm", "SelfAttention"), "cross_attention": ("cross_norm", "EncDecAttention")}
-_PARTS = {"query": "q", "key": "k", "value": "v", "output": "o"}
 _NEVER_USED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"  # of the first files
 
 
@@ -79,7 +78,7 @@ class T5:
         scaled = config.get("scale_decoder_outputs", config.get("tie_word_embeddings") is not False)
         self.tied = bool(scaled) and torch.equal(output, embedding)
         self.embedding = embedding / self.width**0.5
-        self.output = output / self.width**0.5 if scaled else output
+        self.output = (self.embedding if self.tied else output / self.width**0.5) if scaled else output
 
     def _read_pieces(self) -> None:
         checkpoint, size = self.checkpoint, self.checkpoint.value("vocab_size")
@@ -148,7 +147,7 @@ class T5:
             yield f"{stack}.norm.gain", take(f"{stack}.final_layer_norm.weight", (width,))
             for number in range(count):
                 yield from self._layer(f"{stack}.layers.{number}", f"{stack}.block.{number}.layer", shapes)
-            table = take(f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", (BUCKETS, self.heads))
+            table = take(f"{stack}.{POSITIONS}", (BUCKETS, self.heads))
             yield (
                 f"{stack}.layers.0.attention.positions.table",
                 functional.pad(table, (0, width // self.head - self.heads)),
@@ -159,10 +158,10 @@ class T5:
     def _layer(self, ours: str, theirs: str, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
         """The tensors of a layer."""
         take, width, inner = self.checkpoint.weights.take, self.width, self.heads * self.head
-        here = [(name, *parts) for name, parts in _ATTENTIONS.items() if f"{ours}.{name}.query.weight" in shapes]
+        here = [(name, *parts) for name, parts in ATTENTIONS.items() if f"{ours}.{name}.query.weight" in shapes]
         for number, (name, norm, their_name) in enumerate(here):
             yield f"{ours}.{norm}.gain", take(f"{theirs}.{number}.layer_norm.weight", (width,))
-            for part, letter in _PARTS.items():
+            for part, letter in PARTS.items():
                 last = part == "output"
                 tensor = take(
                     f"{theirs}.{number}.{their_name}.{letter}.weight", (width, inner) if last else (inner, width)

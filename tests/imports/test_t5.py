@@ -107,6 +107,85 @@ def test_gradients_are_equal(pair, tmp_path):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5, msg=lambda said, name=name: f"{name}: {said}")
 
 
+def logits_of(model, run, examples):
+    """Ours and theirs, of the symbols that outputs may have."""
+    batch = collate(run.task.encode(examples), "translation")
+    order, theirs = theirs_of(run, batch)
+    begun = torch.cat((torch.full_like(batch.target[:, :1], BEGIN), batch.target[:, :-1]), 1)
+    others = [number for number in range(len(order)) if number != BEGIN]
+    with torch.no_grad():
+        ours = run.predictor.model(batch.source, batch.source_mask, begun)
+        return ours[batch.target_mask][:, others], model(**theirs).logits[batch.target_mask][:, order[others]]
+
+
+def test_what_comes_in_goes_out_and_comes_in_again_bit_for_bit(pair, tmp_path):
+    model, run, folder = pair
+    assert cli.main(["export", str(folder / "run"), "--to", "transformers", str(tmp_path / "out")]) == 0
+    theirs = need_transformers().AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
+    before = model.state_dict()
+    for name, one in theirs.state_dict().items():
+        torch.testing.assert_close(one, before[name], rtol=1e-6, atol=0)
+    tokenizer = need_transformers().AutoTokenizer.from_pretrained(tmp_path / "out")
+    first = need_transformers().T5Tokenizer.from_pretrained(folder / "theirs")
+    assert tokenizer(TEXTS["en"][0])["input_ids"] == first(TEXTS["en"][0])["input_ids"]
+    torch.testing.assert_close(*logits_of(theirs, run, PAIRS[:5]), rtol=0, atol=2e-4)
+    again = taken(tmp_path / "out", tmp_path / "run")
+    ours, later = (one.predictor.learner.state_dict() for one in (run, again))
+    assert ours.keys() == later.keys() and all(torch.equal(one, later[name]) for name, one in ours.items())
+    assert (tmp_path / "run" / "config.yaml").read_text() == (folder / "run" / "config.yaml").read_text()
+
+
+def changed_run(folder, place, change):
+    """A copy of a run with other weights."""
+    shutil.copytree(folder / "run", place, symlinks=True)
+    path = place / "checkpoints" / "best" / MODEL
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+    path.with_name("state.json").unlink()
+    return place
+
+
+LEARNED = {
+    "a bias": ("model.encoder.layers.0.attention.query.bias", "has no biases, but encoder.layers.0.attention.query"),
+    "the output's bias": ("model.output.bias", "has no biases, but output.bias has learned"),
+    "the beginning": ("model.frontend.embedding.weight", "begins with padding, whose vector here is not"),
+}
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_what_t5_cannot_have_is_refused_by_name(pair, tmp_path, capsys, kind):
+    name, said = LEARNED[kind]
+
+    def learn(weights):
+        weights[name] = weights[name].clone()
+        weights[name][BEGIN + (kind == "the output's bias")] += 0.5
+
+    place = changed_run(pair[2], tmp_path / "run", learn)
+    assert cli.main(["export", str(place), "--to", "transformers", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "backbone.lora" in error and "Traceback" not in error
+
+
+@pytest.mark.slow
+def test_a_run_with_low_rank_changes_goes_out(tmp_path):
+    write_t5(tmp_path / "theirs", gated=True, d_model=21, d_kv=7, num_heads=2, d_ff=40)
+    base = taken(tmp_path / "theirs", tmp_path / "base")
+    rows = [json.dumps({"source": one.source, "target": one.reference}) for one in PAIRS[:8]]
+    (tmp_path / "data").mkdir()
+    for split in ("train", "validation", "test"):
+        (tmp_path / "data" / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
+    words = [f"data.path={tmp_path / 'data'}", f"init_from={tmp_path / 'base'}", "init_parts=[all]", "device=cpu"]
+    words += ["backbone.lora.rank=2", "training.max_updates=3", "training.warmup_updates=0", "data.max_length=100"]
+    words += ["training.learning_rate=0.05", "training.threads=1", "training.validate_every=3"]
+    assert cli.main(["run", str(tmp_path / "base/config.yaml"), *words, "--output", str(tmp_path / "run")]) == 0
+    assert cli.main(["export", str(tmp_path / "run"), "--to", "transformers", str(tmp_path / "out")]) == 0
+    theirs = need_transformers().AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
+    ours, wanted = logits_of(theirs, open_run(tmp_path / "run", ALONE), PAIRS[:4])
+    torch.testing.assert_close(ours, wanted, rtol=0, atol=2e-4)
+    assert float((logits_of(theirs, base, PAIRS[:4])[0] - ours).abs().max()) > 0.01
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("gated", [False, True])
 def test_a_model_that_has_learned_gives_equal_outputs_by_greedy_search_and_five_beams(tmp_path, gated):
