@@ -27,7 +27,8 @@ from seq2seq_suite.prediction.load_run import config_of, open_run
 from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.runs.records import PROVENANCE, read_provenance, read_summary
 from seq2seq_suite.runs.run_directory import CONFIG
-from seq2seq_suite.runs.weights import MODEL, best, load_tensors, with_changes, write_weights
+from seq2seq_suite.runs.tensors import with_changes
+from seq2seq_suite.runs.weights import MODEL, best, load_tensors, write_weights
 from seq2seq_suite.tasks import find_task
 
 HUB = "hf://"  # before the name of a model of the Hub

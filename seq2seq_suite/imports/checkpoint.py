@@ -17,7 +17,8 @@ from torch import Tensor
 from seq2seq_suite.common.errors import DataError, repr_short, truncate
 from seq2seq_suite.common.files import read_json, read_text
 from seq2seq_suite.export.hub import HUB, fetched
-from seq2seq_suite.runs.weights import hash_of, is_finite
+from seq2seq_suite.runs.tensors import is_finite
+from seq2seq_suite.runs.weights import hash_of
 
 _CONFIG = "config.json"
 _WHOLE = "download the folder again, as a whole"

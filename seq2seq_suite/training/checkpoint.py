@@ -27,6 +27,7 @@ from seq2seq_suite.common.files import naming, to_disk
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.config.versions import FORMAT, FormatError
 from seq2seq_suite.runs.records import shaped
+from seq2seq_suite.runs.tensors import save_each
 from seq2seq_suite.runs.weights import (
     MODEL,
     STATE,
@@ -36,7 +37,6 @@ from seq2seq_suite.runs.weights import (
     load_tensors,
     other_checkpoints,
     put_weights,
-    save_each,
     steps,
     unique,
 )

@@ -17,7 +17,7 @@ from torch.nn import functional
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.layers import FeedForward
-from seq2seq_suite.runs.weights import CHANGES, with_change
+from seq2seq_suite.runs.tensors import CHANGES, with_change
 from seq2seq_suite.training.freezing import part_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.runs.weights import CHANGES, Stored, is_finite, load_tensors, put_weights, save_each, with_changes
+from seq2seq_suite.runs.tensors import CHANGES, is_finite, save_each, with_changes
+from seq2seq_suite.runs.weights import Stored, load_tensors, put_weights
 
 
 def tensors():

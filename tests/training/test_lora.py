@@ -23,7 +23,8 @@ from seq2seq_suite.model.build import build_model
 from seq2seq_suite.options.backbone import Backbone, Lora
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.load_run import open_run
-from seq2seq_suite.runs.weights import CHANGES, load_weights, with_changes
+from seq2seq_suite.runs.tensors import CHANGES, with_changes
+from seq2seq_suite.runs.weights import load_weights
 from seq2seq_suite.strategies.assisted import Assisted
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.training import checkpoint
