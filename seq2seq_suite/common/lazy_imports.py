@@ -14,7 +14,6 @@ from seq2seq_suite.common.errors import ConfigError
 _EXTRAS = {
     "speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"),
     "vision": ("PIL", "pycocotools"),
-    "tagging": ("seqeval",),
     "summarisation": ("rouge_score",),
     "serve": ("starlette", "uvicorn"),
     "tensorboard": ("tensorboard",),

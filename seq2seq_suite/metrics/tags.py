@@ -7,7 +7,6 @@ from importlib.metadata import version
 
 from seq2seq_suite import __version__
 from seq2seq_suite.common.examples import Score
-from seq2seq_suite.common.lazy_imports import need
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.metrics.span_schemes import as_bioes, scheme_of
 
@@ -28,7 +27,6 @@ def score_tags(
 
     Raises:
         DataError: tags mark no spans, or mix schemes.
-        ConfigError: seqeval is not installed, which finds spans.
 
     Source: seqeval (Nakayama 2018), which agrees with conlleval.
 
@@ -65,7 +63,6 @@ def score_tags(
             notes=notes,
             counts=tuple(zip(map(float, right), map(float, words), strict=True)),
         )
-    need("seqeval")
     from seqeval.metrics.sequence_labeling import get_entities
 
     gold_scheme, scheme = (scheme_of((tags, {}) for tags in side) for side in (references, found))

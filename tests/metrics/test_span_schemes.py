@@ -42,7 +42,6 @@ SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "BILOU", "BMES", "BMEWO"]
 @pytest.mark.parametrize("true_in", SCHEMES)
 @pytest.mark.parametrize("found_in", SCHEMES)
 def test_the_same_spans_have_the_same_figures_in_every_scheme(true_in, found_in):
-    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     random = Random(f"{true_in} {found_in}")
     true, found = [], []
     for _ in range(20):
@@ -59,7 +58,6 @@ def test_the_same_spans_have_the_same_figures_in_every_scheme(true_in, found_in)
 
 @pytest.mark.parametrize("name", ["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"])  # its IOE1 differs
 def test_the_figures_are_those_of_seqeval_given_the_scheme(name):
-    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     from seqeval import scheme
     from seqeval.metrics import f1_score
 
@@ -73,7 +71,6 @@ def test_the_figures_are_those_of_seqeval_given_the_scheme(name):
 
 
 def test_letters_without_kinds_are_a_scheme_of_one_kind():
-    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     assert scheme_of([(list("BMES"), {})]) == "BMES" and as_bioes(list("BMES"), "BMES") == list("BIES")
     assert score_tags([list("BMESS")], [list("BMEBE")], spans=True).figures["span_f1"] == pytest.approx(40.0)
 

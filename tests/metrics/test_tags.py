@@ -8,7 +8,6 @@ from seq2seq_suite.metrics.tags import score_tags
 
 
 def test_spans_count_where_kind_and_both_ends_are_right():
-    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     from seqeval.metrics import f1_score, precision_score, recall_score
 
     true = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-LOC"]]
@@ -23,7 +22,6 @@ def test_spans_count_where_kind_and_both_ends_are_right():
 
 
 def test_sentences_without_spans_have_no_share_of_them():
-    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     figures = score_tags([["O", "O"]], [["O", "O"]], spans=True).figures
     assert figures["accuracy"] == 100.0
     assert "span_f1" not in score_tags([["O", "O"]], [["O", "O"]]).figures  # without being asked for
@@ -32,8 +30,6 @@ def test_sentences_without_spans_have_no_share_of_them():
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_an_output_of_another_number_of_tags_is_invalid_and_never_perfect(spans):
-    if spans:
-        pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     true = [("B-PER", "O", "O"), ("O", "O", "O")]
     for found, accuracy in (([("B-PER",), ("O",)], 100 / 3), ([(*tags, "O") for tags in true], 0.0)):
         score = score_tags(true, found, spans=spans)

@@ -30,8 +30,6 @@ HARD = {
 @pytest.mark.parametrize("name", daily(HARD, "parsing", "translation", "tagging", "qa"))
 def test_no_output_beats_the_ceiling_by_more_than_chance_and_the_oracle_reaches_it(name):
     """The oracle's own outputs have it; the reference itself may have more only where chance drew the reference."""
-    if name == "tagging":
-        pytest.importorskip("seqeval")
     task = open_task(name, Config.model_validate({"task": name, "miniworld": {"world": "rich", **HARD[name]}}))
     train, test = (
         [
