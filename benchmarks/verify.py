@@ -41,6 +41,7 @@ from seq2seq_suite.common.lazy_imports import _EXTRAS
 
 _OF_ANOTHER_RUN = 4.303 * (4 / 3) ** 0.5  # Student's t of three seeds, 95 %, and one run more beside their mean
 FIGURES = Path(__file__).with_name("figures.yaml")
+BETWEEN = "baseline", "ceiling"  # of each split, read as the figures of two more
 
 
 class Row(BaseModel):
@@ -213,12 +214,13 @@ class Runs:
         if ended:
             return False
         # A later `evaluate` of the run writes its own figures into the run's summary.
-        summary = folder / "summary.json"
+        file = folder / "summary.json"
+        summary = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         record = {
             "command": self.words(name, seed),
             "seconds": round(time.monotonic() - started, 1),
             "commit": _commit(),
-            "splits": json.loads(summary.read_text(encoding="utf-8"))["splits"] if summary.is_file() else None,
+            "splits": {**summary["splits"], **{name: summary.get(name, {}) for name in BETWEEN}} if summary else None,
         }
         atomic_write_text(self.place(name, seed, ".json"), json.dumps(record, indent=1) + "\n")
         return True

@@ -12,6 +12,13 @@ from seq2seq_suite.cli import presets as cli_presets
 from seq2seq_suite.config.config_file import PRESETS, find, load, preset
 from seq2seq_suite.studies import study
 
+# Spoken sentences take minutes.
+EMBEDDED = sorted(
+    name
+    for name, config in {path.stem: load(path) for path in PRESETS.glob("*.yaml")}.items()
+    if config.data.path == "miniworld" and config.task not in ("asr", "speech_translation", "multitask")
+)
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
@@ -68,6 +75,12 @@ def _parts(text):
         }
         for part in re.split(r"(?m)^[^ ].*:$\n", text)[1:]
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_an_embedded_preset_takes_all_rows_of_its_data(name):
+    check(name, settings={"init_from": ""})
 
 
 def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
