@@ -57,7 +57,7 @@ class Command(Row):
     minutes: float
     seeds: list[int] = Field(min_length=1)
     commit: str
-    extra: Literal["", "speech", "vision", "tagging", "summarisation"] = ""
+    extra: Literal["", "speech", "vision", "summarisation"] = ""
 
     @property
     def parents(self) -> list[str]:
