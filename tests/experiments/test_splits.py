@@ -31,8 +31,9 @@ ROWS = 30
 PRESETS = {
     name: (view, own)
     for name in TASKS
-    if (view := find_task(name).view) in miniworld.TEXTS
-    and (own := miniworld.VIEWS[view][-1]) in load(PAGES / f"{name}.yaml").data.test_splits
+    if find_task(name).view in miniworld.TEXTS
+    and (data := load(PAGES / f"{name}.yaml").data)
+    and (own := miniworld.VIEWS[view := data.subset or find_task(name).view][-1]) in data.test_splits
 }
 
 

@@ -78,6 +78,7 @@ def test_the_summary_has_its_keys(run):
         "tokens",
         "parameters",
         "core_parameters",
+        "learning_parameters",
         "tokens_per_second",
         "peak_memory_mb",
         "phase_seconds",

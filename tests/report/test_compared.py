@@ -160,7 +160,7 @@ def test_quality_stands_against_passes_with_a_series_for_each_run_and_its_settin
         "dial": [[0.3, 70.0, None, 92.5, None, "8 \N{MIDDLE DOT} 0.6"], [0.5, 88.0, 88.0, 92.5, None, "as run"]],
     }
     assert found["passes"]["levels"] == [["baseline", 12.0]]
-    assert found["passes"]["note"].endswith("dial: block \N{MIDDLE DOT} threshold.")
+    assert found["passes"]["note"].endswith("search: block \N{MIDDLE DOT} threshold.")
     assert [one["points"][0][0] for one in found["quality"]["series"]] == [7.25, 8.0] and found["untimed"] == 1
 
 
