@@ -110,9 +110,9 @@ WAIT_ONCE = {
 LAUNCHES = {
     "translation": (281, 29),
     "parsing": (299, 192),
-    "asr": (476, 584),
-    "ctc": (2_607, None),
-    "dag": (1_562, None),
+    "asr": (476, 758),
+    "ctc": (2_262, None),
+    "dag": (1_369, None),
     "detection-nat": (491, None),
     "bfloat16": (343, 61),
     "variants": (728, None),
