@@ -69,6 +69,8 @@ def rows(
             translations   de_references, zh_references: all right texts, where there is more than one translator;
                            de_lawless: nouns that cannot be translated without having been seen, their English and
                            their German forms
+            speech         oracle: text and translations of the likelier scene that sounds the same, where that is
+                           another
             topics         true: the labels without an annotator's mistakes
             semantic_roles oracle: the tags of the likelier reading, where that is another
 

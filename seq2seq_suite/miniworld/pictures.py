@@ -58,6 +58,17 @@ class Drawn:
         """All that is drawn, from the back to the front."""
         return self.things
 
+    @cached_property
+    def shares_shown(self) -> tuple[float, ...]:
+        """How much of each thing's ink nothing hides, from 0 to 1."""
+        clear, shown = np.ones((SIDE, SIDE)), dict.fromkeys(map(id, self.things), 0.0)
+        for thing in reversed(self.visible_things()):
+            x1, y1, x2, y2 = thing.box
+            ink = _ink(thing)
+            shown[id(thing)] = float((ink * clear[y1:y2, x1:x2]).sum() / ink.sum())
+            clear[y1:y2, x1:x2] *= 1.0 - ink
+        return tuple(shown[id(thing)] for thing in self.things)
+
     def pixels(self) -> np.ndarray:
         """(SIDE,SIDE,3) uint8, not to be written to."""
         return self._pixels

@@ -12,6 +12,7 @@ from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.english import STATES, english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.homophones import one_owner_each
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_name, draw_noun, noun
 from seq2seq_suite.miniworld.parts import pick
 from seq2seq_suite.miniworld.pictures import pictures
@@ -33,7 +34,7 @@ from seq2seq_suite.miniworld.sentences import SIZES as SENTENCES_OF
 from seq2seq_suite.miniworld.speech import in_rooms
 from seq2seq_suite.miniworld.splits import size_of
 from seq2seq_suite.miniworld.stories import COLOURS, Cast, questions, summaries
-from seq2seq_suite.miniworld.text import spaced
+from seq2seq_suite.miniworld.text import english_text, spaced
 from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
 from seq2seq_suite.miniworld.topics import draw_event as draw_topical
 from seq2seq_suite.miniworld.translators import MOST, apply_choices
@@ -70,15 +71,10 @@ def rows(
         case "speech":
             pairs = ((scene, tree) for scene, tree, _ in rich_scenes(split, world, sizes=sizes))
             for scene, spoken in in_rooms(pairs, split):
-                translated = chinese(scene)
-                yield {
-                    "audio": spoken,
-                    "text": spoken.text,
-                    "translation": translated,
-                    "de": german_text(scene),
-                    "zh": translated,
-                    "speaker": spoken.voice,
-                }
+                row = {"audio": spoken, **_texts(scene, spoken.text), "speaker": spoken.voice}
+                if "s' " in spoken.text and (likelier := one_owner_each(scene)) != scene:
+                    row["oracle"] = _texts(likelier, english_text(likelier))
+                yield row
         case "pictures":
             yield from map(picture_row, pictures(split, sizes=sizes, crowded=True))
         case "questions":
@@ -87,6 +83,12 @@ def rows(
             yield from story_rows(split, sizes, cast(world))
         case "summaries":
             yield from ({"text": text, "summary": end} for text, end in summaries(split, sizes=sizes, cast=cast(world)))
+
+
+def _texts(scene: Scene, text: str) -> dict[str, str]:
+    """What is said, and its translations."""
+    translated = chinese(scene)
+    return {"text": text, "translation": translated, "de": german_text(scene), "zh": translated}
 
 
 def cast(world: World) -> Cast | None:

@@ -19,7 +19,7 @@ from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.lexicon_german import NOUNS as GERMAN
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_noun, law, noun, weights
-from seq2seq_suite.miniworld.pictures import CLUTTER
+from seq2seq_suite.miniworld.pictures import CLUTTER, Crowded, Thing
 from seq2seq_suite.miniworld.rich import (
     SPLITS,
     World,
@@ -254,6 +254,28 @@ def test_things_of_a_crowded_picture_hide_each_other_and_stand_among_others():
     assert max(len(one.things) for one in found) > 6
     for one in found:
         assert [thing for thing in one.visible_things() if thing.label not in CLUTTER] == list(one.things)
+
+
+def test_what_shows_of_a_thing_is_what_changes_the_picture():
+    pytest.importorskip("PIL")
+    pytest.importorskip("sklearn")
+    back, front = Thing("circle", (10, 10, 30, 30), (220, 50, 47)), Thing("square", (8, 8, 40, 40), (38, 139, 210))
+    half, mark = Thing("square", (30, 40, 50, 60), (133, 153, 0)), Thing("bar", (0, 60, 20, 80), (42, 161, 152))
+    things = (
+        back,
+        half,
+        Thing("square", (40, 40, 60, 60), (211, 54, 130)),
+        front,
+        Thing("star", (0, 60, 20, 80), (0, 0, 0)),
+    )
+    picture = Crowded("one", things, (240, 240, 240), 5, ((5, mark),))
+    assert picture.shares_shown[:4] == (0.0, 0.5, 1.0, 1.0) and 0.0 < picture.shares_shown[4] < 1.0
+    drawn = [picture, *(row["image"] for row in rows("pictures", "test", size=5, world=World()))]
+    for one in drawn:
+        for at, share in enumerate(one.shares_shown):
+            clutter = tuple((place - (place > at), thing) for place, thing in one.clutter)
+            without = replace(one, things=one.things[:at] + one.things[at + 1 :], clutter=clutter)
+            assert (share > 0.01) == (not np.array_equal(one.pixels(), without.pixels()))
 
 
 def test_a_room_adds_echo_and_another_voice_the_same_each_time():
