@@ -19,8 +19,6 @@ class BlockLanguageModel(LanguageModel, Blocks):
     mean of some draws of the bound, which is what its log-probability is at least.
     """
 
-    writes = ("continuations",)
-
     @torch.inference_mode()
     def generate(
         self,
