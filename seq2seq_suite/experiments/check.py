@@ -20,8 +20,10 @@ from seq2seq_suite.options.training import Training
 from seq2seq_suite.prediction.build import build_predictor
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.prediction.predictor import Predictor, in_mode
+from seq2seq_suite.tasks import trivial
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.terminal.progress import preparing
+from seq2seq_suite.terminal.tables import figure
 from seq2seq_suite.training.trainer import peak_memory
 
 _ROWS = 1024  # gold outputs that the automaton reads at a time
@@ -75,6 +77,13 @@ def _examine(config: Config) -> Rows:
         rows.append((split, _describe_lengths(items)))
         if figures := predictor.task.figures(splits[split]):
             rows.append((f"{split} {predictor.task.item}s", figures))
+        if split != "train" and (known := trivial.limits(predictor.task, splits["train"], splits[split])):
+            rows.append(
+                (
+                    f"{split} without learning, {predictor.task.primary_metric}",
+                    ", ".join(f"{name} {figure(value)}" for name, value in known.items()),
+                )
+            )
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
     rows += _unspaced(splits, predictor.task)

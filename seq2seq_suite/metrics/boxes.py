@@ -24,7 +24,7 @@ def average_precision(
     """COCO's metrics; a missing prediction counts as no boxes.
 
     Args:
-        predictions: objects with scores, of each picture.
+        predictions: objects of each picture; without scores all have 1.
         references: the truth, with its crowds, and areas where they are not the boxes'.
         labels: all classes, predicted ones among them; one without a true object counts in no mean.
 
@@ -62,7 +62,9 @@ def average_precision(
         {**_annotation(picture, box, numbers[label]), "score": score}
         for picture, objects in enumerate(predictions, 1)
         if objects is not None
-        for box, label, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
+        for box, label, score in zip(
+            objects.boxes, objects.labels, objects.scores or (1.0,) * len(objects.boxes), strict=True
+        )
     ]
     with contextlib.redirect_stdout(io.StringIO()):
         gold, given = COCO(), COCO()

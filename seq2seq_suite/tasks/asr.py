@@ -74,7 +74,7 @@ class ASROptions(SoundOptions):
 class SpeechRecognitionPresentation(SoundPresentation):
     """A recording and its transcript, compared as the error rate compares them."""
 
-    verb, no_output = "Transcribe", "(silence)"
+    verb, no_output, baselines = "Transcribe", "(silence)", ("empty output", "most frequent word")
 
     def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
         """Words as the error rate compares them, without case and punctuation."""

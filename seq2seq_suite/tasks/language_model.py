@@ -142,7 +142,8 @@ class LanguageModelTask(Task[Nothing, Windows]):
     """Texts, the longer ones cut into windows that are read independently.
 
     There is no source. A window without a reference is a prompt, which the model continues; one with a reference is
-    scored by its probability, including that of its END.
+    scored by its probability, including that of its END. Embedded texts have no ceiling: it would be their generator's
+    entropy, and a text's probability is a sum over all ways in which a story may come to the same words.
     """
 
     name, presented_by = "language_model", LanguageModelPresentation

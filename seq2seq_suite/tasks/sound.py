@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -210,10 +210,8 @@ class SoundTask(Task[Sounds, Text]):
         others: see `Task`.
     """
 
-    higher_is_better = True
     rewritable = several_references = True
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
-    has_ceiling = False
     transcript: Text
 
     def __init__(self, options: Any, audio: Audio, data: Data, **others: Any):
@@ -242,7 +240,12 @@ class SoundTask(Task[Sounds, Text]):
         sound, reference = self.source.read(row), self.reference(row)
         self.source.check(sound, row.place)
         (features,) = _readable(self.source.features_of([sound]))
-        return Example(sound, reference, row.origin, remarks=features.level.remarks)
+        also = (
+            {"oracle": self.reference(replace(row, fields={**row.fields, **likelier}))}
+            if isinstance(likelier := row.fields.get("oracle"), Mapping)
+            else {}
+        )
+        return Example(sound, reference, row.origin, remarks=features.level.remarks, also=also)
 
     def figures(self, examples: Sequence[Example]) -> str:
         """Their levels, the highest peak, and the shares of silence and of clipped samples."""

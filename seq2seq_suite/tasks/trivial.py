@@ -1,10 +1,10 @@
-"""Trivial baselines: predictions without learning, for comparison with a run's metrics."""
+"""Trivial baselines and ceilings: predictions without learning and the best possible ones, beside a run's metrics."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ import numpy as np
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.data.pictures import Objects, fit
+from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.tasks.charts.words import words_of
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
-MOST = 10_000  # training examples that are looked at
+MOST, MOST_PICTURES = 10_000, 1_000  # training examples that are looked at, and pictures
 
 
 def majority(train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
@@ -49,6 +51,24 @@ def nearest(train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
             shared[where[word]] += weight[word]
         found.append(train[int((shared / lengths).argmax())].reference)
     return found
+
+
+def nearest_picture(train: Sequence[Example], examples: Sequence[Example]) -> list[Objects]:
+    """The objects of the training picture that is the most similar in 8 x 8 pixels, by the squares of differences."""
+    known, asked = (
+        np.array([fit(one.source.pixels(), 8, 8)[0].ravel() for one in some], dtype=np.float64)
+        for some in (train[:MOST_PICTURES], examples)
+    )
+    return [train[int(np.square(known - pixels).sum(1).argmin())].reference for pixels in asked]
+
+
+def frequent_word(train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
+    """The most frequent word, alone: no worse than silence, and one error less in each transcript that has it.
+
+    >>> frequent_word([Example("", "the cat", ""), Example("", "The dog", "")], [Example("", None, "")])
+    ['the']
+    """
+    return majority([Example("", word) for example in train for word in normalise(example.reference).split()], examples)
 
 
 def tags_of_words(train: Sequence[Example], examples: Sequence[Example]) -> list[tuple[str, ...]]:
@@ -99,9 +119,12 @@ def copied(train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
     return [example.source for example in examples]
 
 
-BASELINES = {
+BASELINES: dict[str, Callable[[Sequence[Example], Sequence[Example]], list[Any]]] = {
+    "empty output": lambda train, examples: [None] * len(examples),
+    "most frequent word": frequent_word,
     "most frequent output": majority,
     "nearest training example": nearest,
+    "nearest training picture": nearest_picture,
     "copied source": copied,
     "most frequent tag of each word": tags_of_words,
     "right-branching trees": right_branching,
@@ -128,3 +151,9 @@ def ceiling(task: Task, train: Iterable[Example], examples: Sequence[Example]) -
     if task.world is None or not task.has_ceiling or not examples:
         return None
     return task.score_examples(task.oracle(list(train), examples), examples).figures[task.primary_metric]
+
+
+def limits(task: Task, train: Sequence[Example], examples: Sequence[Example]) -> dict[str, float]:
+    """`figures` and, where it is known, the `ceiling` as the best possible."""
+    best = ceiling(task, train, examples)
+    return figures(task, train, examples) | ({} if best is None else {"best possible": best})

@@ -1,17 +1,20 @@
 """Ceilings: the best that training data can tell, by the product's own metrics, and the figures that need them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from daily import daily
+from task_tools import installed
 
 from seq2seq_suite import miniworld
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.prediction.open_task import open_task
-from seq2seq_suite.tasks import trivial
+from seq2seq_suite.tasks import TASKS, find_task, trivial
 
 
 def _row(fields):
@@ -75,6 +78,71 @@ def test_unseen_words_without_a_law_lower_the_ceiling_of_translation():
     )
     few, all_seen = trivial.ceiling(task, train, test), trivial.ceiling(task, [*train, *test], test)
     assert few < 90.0 < all_seen == pytest.approx(100.0)
+
+
+def _heard_and_seen(name, folder, *, train=30, test=20):
+    """A task of the rich world with few examples; of speech some test sentences sound like others."""
+    installed(name)
+    speaks = find_task(name).view == "speech"
+    keys = {"audio": {"cache": str(folder)}} if speaks else {}
+    task = open_task(name, Config.model_validate({"task": name, "miniworld": {"world": "rich"}, **keys}))
+    found = [
+        list(miniworld.rows(task.view, split, size=size, world=miniworld.rich_world()))
+        for split, size in (("train", train), ("test", 1000 if speaks else test))
+    ]
+    found[1].sort(key=lambda row: "oracle" not in row)
+    return task, *(
+        [example for row in some[:size] for example in task.examples(_row(row))]
+        for some, size in zip(found, (train, test), strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["asr", "speech_translation", "detection"])
+def test_the_oracle_of_sounds_and_pictures_reaches_the_ceiling_and_no_baseline_does(name, tmp_path):
+    if find_task(name).view == "speech":
+        pytest.importorskip("espeakng_loader")
+    task, train, test = _heard_and_seen(name, tmp_path)
+    task.fit(train)
+    ceiling = trivial.ceiling(task, train, test)
+    outputs = task.oracle(train, test)
+    assert task.score_examples(outputs, test).figures[task.primary_metric] == pytest.approx(ceiling, abs=1e-9)
+    best = max if task.higher_is_better else min
+    figures = trivial.figures(task, train, test)
+    assert best(*figures.values(), ceiling) == ceiling and all(0.0 <= figure <= 100.0 for figure in figures.values())
+    assert trivial.limits(task, train, test) == {**figures, "best possible": ceiling}
+    others = [(one.reference, output) for one, output in zip(test, outputs, strict=True) if one.also]
+    assert len(others) == (0 if name == "detection" else 3)
+    if name == "asr":  # one word of each is not the spoken one
+        assert ceiling == pytest.approx(100.0 * len(others) / sum(len(one.reference.split()) for one in test))
+    elif name == "speech_translation":
+        assert 90.0 < ceiling < 100.0
+
+
+def test_a_wholly_hidden_object_lowers_the_ceiling_of_detection(tmp_path):
+    task, train, test = _heard_and_seen("detection", tmp_path, test=10)
+    task.fit(train)
+    assert trivial.ceiling(task, train, test) == pytest.approx(100.0)
+    back, front = (20, 20, 40, 40), (19, 19, 41, 41)
+    one = test[0].source.things[0]
+    things = replace(one, label="circle", scan=-1, box=back), replace(one, label="square", scan=-1, box=front)
+    source = replace(test[0].source, things=things, clutter=())
+    hidden = replace(test[0], source=source, reference=Objects((back, front), ("circle", "square")))
+    task.target.labels = ("circle", "square")
+    assert trivial.ceiling(task, train, [hidden]) == pytest.approx(50.0)  # all squares, no circle
+
+
+@pytest.mark.parametrize("name", daily(TASKS, "asr", "detection", "qa"))
+def test_no_baseline_is_worse_than_the_empty_output(name, tmp_path):
+    if find_task(name).view == "speech":
+        pytest.importorskip("espeakng_loader")
+    task, train, test = _heard_and_seen(name, tmp_path)
+    task.fit(train)
+    figures = trivial.figures(task, train, test)
+    nothing = task.score_examples([None] * len(test), test).figures[task.primary_metric]
+    assert figures
+    assert all(figure >= nothing if task.higher_is_better else figure <= nothing for figure in figures.values()), (
+        figures
+    )
 
 
 def test_the_plain_world_has_no_ceiling():

@@ -24,7 +24,7 @@ class DetectionPresentation(Presentation):
     """A picture and boxes in it."""
 
     verb, pipeline_tag, input_text = "Detect", "object-detection", "picture.png"
-    drawing, length_unit, draws = "boxes", "objects", True
+    drawing, length_unit, draws, baselines = "boxes", "objects", True, ("nearest training picture",)
 
     def judge(self, prediction: Objects | None, reference: Objects, example: Example) -> Judgement:
         """Right if the objects of probability above a half are the true ones, at IoU 0.5."""

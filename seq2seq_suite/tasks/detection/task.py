@@ -40,6 +40,7 @@ from seq2seq_suite.tasks.detection.presentation import DetectionPresentation
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.rows import named, value_in
 
+_LEAST_SHOWN = 0.01  # of an object that is not wholly hidden: a digit in front is not quite opaque
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
 
 
@@ -125,7 +126,6 @@ class DetectionTask(Task[Pictures, Boxes]):
     name, presented_by = "detection", DetectionPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
-    has_ceiling = False
     packages = ("PIL", "pycocotools")
     view, item = "pictures", "picture"
     expected = "rows with image (or file_name) and objects {bbox, categories}"
@@ -280,6 +280,16 @@ class DetectionTask(Task[Pictures, Boxes]):
 
     def leave_out_below(self, threshold: float | None) -> None:
         self.least = MIN_CONFIDENCE if threshold is None else threshold
+
+    def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[Objects]:
+        """The objects of which something shows, where the embedded pictures say what does."""
+        return [
+            confident(
+                replace(one.reference, scores=getattr(one.source, "shares_shown", (1.0,) * len(one.reference.boxes))),
+                _LEAST_SHOWN,
+            )
+            for one in examples
+        ]
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
         """COCO's average precision; unseen classes count as missed, those of predictions alone in no mean."""
