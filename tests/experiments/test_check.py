@@ -35,6 +35,7 @@ def test_sizes_lengths_plan_and_costs_are_reported(folder):
     rows, warnings = found(small_config(folder))
     assert rows["train"].startswith("40 examples; source length median ")
     assert rows["validation"].startswith("8 examples") and rows["test"].startswith("8 examples")
+    assert re.fullmatch(r"right-branching trees \d+\.\d\d", rows["test without learning, f1"])
     assert rows["planned"].startswith("20 updates of 1 batch") and "epochs" in rows["planned"]
     assert "% of them padding" in rows["batches an epoch"]
     assert "front-end" in rows["parameters"] and "optimiser" in rows["memory of a step"]
