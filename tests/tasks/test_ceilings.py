@@ -84,8 +84,9 @@ def _heard_and_seen(name, folder, *, train=30, test=20):
     """A task of the rich world with few examples; of speech some test sentences sound like others."""
     installed(name)
     speaks = find_task(name).view == "speech"
-    keys = {"audio": {"cache": str(folder)}} if speaks else {}
-    task = open_task(name, Config.model_validate({"task": name, "miniworld": {"world": "rich"}, **keys}))
+    keys = {"audio": {"cache": str(folder)}, "data": {"max_length": 1024}} if speaks else {}
+    sections = {"miniworld": {"world": "rich"}, "backbone": {"max_positions": 8192}, **keys}
+    task = open_task(name, Config.model_validate({"task": name, **sections}))
     found = [
         list(miniworld.rows(task.view, split, size=size, world=miniworld.rich_world()))
         for split, size in (("train", train), ("test", 1000 if speaks else test))
