@@ -185,6 +185,7 @@ def _without_effect(at: Keys, finding: Finding, places: Mapping[Keys, Place], fi
 
 def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, remedy: str) -> ConfigError:
     if place is not None and place.text:
+        got = got.removeprefix(f"{place.text.partition('=')[0]}: ")
         return ConfigError(f"{truncate(place.text)}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
     got = f"{key}: {got}" if key else got
     return ConfigError(

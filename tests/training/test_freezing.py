@@ -212,4 +212,4 @@ def test_the_command_names_file_and_line(folder, tmp_path, capsys):
         said = capsys.readouterr().err
         assert said.startswith(f"{path}:{line}: training.freeze: 'encodre' means no parameter"), said
         assert cli.main([verb[0], str(path), "training.freeze=[decodr]", *verb[1:]]) == 2
-        assert "command line: training.freeze=[decodr]: " in capsys.readouterr().err
+        assert "command line: training.freeze=[decodr]: 'decodr' means no parameter" in capsys.readouterr().err
