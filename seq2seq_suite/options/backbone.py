@@ -73,7 +73,7 @@ SIZES |= {
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
-LoraPart = Literal["query", "key", "value", "output", "feed_forward"]
+LoraPart = Literal["query", "key", "value", "output", "feed_forward", "convolution"]
 
 if TYPE_CHECKING:
     Norm = Residual = Positions = Activation = FeedForward = Attention = str
@@ -92,7 +92,7 @@ class Lora(Section):
     rank: FewOrNone = 0  # of B A; 0: no changes
     alpha: PositiveFloat = 16.0  # the change is scaled by alpha / rank
     parts: tuple[LoraPart, ...] = ("query", "value")  # which matrices: query, key, value and output of attentions,
-    # feed_forward
+    # feed_forward, and convolution: the two around each convolution of a layer
 
 
 class Backbone(Section):

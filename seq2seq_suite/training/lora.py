@@ -17,6 +17,7 @@ from torch.nn import functional
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.layers import FeedForward
+from seq2seq_suite.model.variants.conformer import Convolution
 from seq2seq_suite.runs.tensors import CHANGES, with_change
 from seq2seq_suite.training.freezing import part_of
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _PARTS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     **{name: (MultiHeadAttention, (name,)) for name in ("query", "key", "value", "output")},
     "feed_forward": (FeedForward, ("inner", "outer")),
+    "convolution": (Convolution, ("inner", "outer")),
 }
 
 

@@ -32,6 +32,7 @@ from seq2seq_suite.training.lora import LowRankLinear, adapt
 from seq2seq_suite.training.optimizer import build_optimizer
 
 ALL = ("query", "key", "value", "output", "feed_forward")
+CONVOLVED = (*ALL, "convolution")
 BOTH = ("encoder", "decoder")
 SHAPE = Shape(TokenShape(11), TargetShape(7))
 KINDS = {
@@ -43,7 +44,12 @@ KINDS = {
     "experts": {"experts": 3},
     "repeated": {"encoder_steps": 2, "decoder_steps": 2},
     "recurrent": {"decoder": "rnn"},
+    "convolved": {"encoder_kernel": 3},
 }
+
+
+def parts_of(kind):
+    return CONVOLVED if kind == "convolved" else ALL
 
 
 def learner_of(kind="pre", kernel="fast"):
@@ -91,7 +97,7 @@ def loss_of(learner, batch):
 def test_the_first_loss_is_that_of_the_base_bit_for_bit_and_nothing_else_is_drawn(kind, batch, kernel):
     base, changed = learner_of(kind, kernel), learner_of(kind, kernel)
     state = torch.get_rng_state()
-    adapt(changed, Lora(rank=2, parts=ALL), BOTH)
+    adapt(changed, Lora(rank=2, parts=parts_of(kind)), BOTH)
     assert torch.equal(torch.get_rng_state(), state)
     for training in (True, False):
         assert float(loss_of(base.train(training), batch)) == float(loss_of(changed.train(training), batch))
@@ -100,7 +106,7 @@ def test_the_first_loss_is_that_of_the_base_bit_for_bit_and_nothing_else_is_draw
 @pytest.mark.parametrize("kind", KINDS)
 def test_matrices_with_their_changes_have_the_same_outputs(kind, batch, kernel):
     changed = learner_of(kind, kernel)
-    adapt(changed, Lora(rank=2, alpha=3.0, parts=ALL), BOTH)
+    adapt(changed, Lora(rank=2, alpha=3.0, parts=parts_of(kind)), BOTH)
     moved(changed)
     plain = merged(changed, kind, kernel)
     base = float(loss_of(learner_of(kind, kernel), batch))
@@ -156,6 +162,10 @@ def test_parts_are_these_layers():
     names = {name for name in changed_names(learner) if ".encoder." in name}
     inner = ("attention.output", "feed_forward.inner", "feed_forward.outer")
     assert names == {f"model.encoder.layers.{number}.{name}" for number in (0, 1) for name in inner}
+    convolved = learner_of("convolved")
+    adapt(convolved, Lora(rank=1, parts=("convolution",)), BOTH)
+    layers = [f"model.encoder.layers.{number}.convolution" for number in (0, 1)]
+    assert changed_names(convolved) == {f"{layer}.{name}" for layer in layers for name in ("inner", "outer")}
     untouched = learner_of()
     adapt(untouched, Lora(), BOTH)
     assert not changed_names(untouched)
@@ -166,7 +176,7 @@ def test_what_has_no_such_layer_is_refused_by_name():
         ConfigError, match=r"backbone\.lora\.parts: decoder, which init_from gives, .* with query"
     ) as at:
         adapt(learner_of("recurrent"), Lora(rank=1), ["decoder"])
-    assert "query, key, value, output, feed_forward" in at.value.expected
+    assert "query, key, value, output, feed_forward, convolution" in at.value.expected
 
 
 def test_muon_leaves_changes_to_adamw():
@@ -321,7 +331,7 @@ def test_a_run_without_a_base_is_refused_with_its_line(folder, place, tmp_path, 
     for change, said in (
         ("init_from=", "backbone.lora.rank 2 changes the weights of another run"),
         ("backbone.decoder=rnn", "backbone.lora.parts: decoder, which init_from gives, have no Transformer layer with"),
-        ("backbone.lora.parts=[queries]", "one of query, key, value, output, feed_forward"),
+        ("backbone.lora.parts=[queries]", "one of query, key, value, output, feed_forward, convolution"),
     ):
         assert cli.main(["run", str(path), change, "--output", str(tmp_path / "run")]) == 2
         error = capsys.readouterr().err
