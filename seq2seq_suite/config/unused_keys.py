@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from seq2seq_suite.config.schema import Config
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
-_OF_FREE_TEXT = ("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty")
+_OF_FREE_TEXT = (
+    *("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty"),
+    *("search.suppress", "search.begin_suppress"),
+)
 # What else than dropout training draws anew in each pass over a batch.
 _DRAWN = (
     "backbone.attention_dropout",

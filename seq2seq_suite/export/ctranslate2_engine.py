@@ -55,6 +55,8 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
         ("min_length", search.min_length),
         ("no_repeat_ngram", search.no_repeat_ngram),
         ("repetition_penalty", search.repetition_penalty != 1.0),
+        ("suppress", search.suppress),
+        ("begin_suppress", search.begin_suppress),
         ("processors", search.processors),
     ):
         if wrong:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from seq2seq_suite.common.errors import repr_short, truncate
-from seq2seq_suite.common.types import NEVER
+from seq2seq_suite.common.types import NEVER, PAD
 from seq2seq_suite.common.user_code import blaming, load_code
 from seq2seq_suite.options.section import (
     Code,
@@ -46,6 +46,10 @@ class Search(Section):
     no_repeat_ngram: NotNegative = 0  # no n symbols twice in an output of free text; 0 allows it
     repetition_penalty: Annotated[float, Field(ge=1.0, le=10.0)] = 1.0  # logits of symbols in the output are divided by
     # it if positive, else multiplied, Keskar et al. 2019
+    suppress: tuple[NotNegative, ...] = ()  # numbers of symbols that no output of free text has, but for what it must
+    # begin with; `import` sets those of Whisper
+    begin_suppress: tuple[NotNegative, ...] = ()  # numbers of symbols that no output has first, behind what it must
+    # begin with; 2 is END, of an empty output
     batch_sentences: Positive = 128  # sentences decoded at a time
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
@@ -84,8 +88,9 @@ class Search(Section):
         return self
 
     def own_processors(self) -> list[Callable[..., Tensor]]:
-        """The processors of the user's own, made anew."""
-        return [
+        """The processors of the user's own, made anew, behind one that suppresses symbols."""
+        lists = {"always": self.suppress, "first": self.begin_suppress}
+        return [partial(_suppress, **lists)] * any(lists.values()) + [
             _checked(name, code, self.processor_options.get(name.rpartition(":")[2], {}))
             for name, code in zip(self.processors, self._code, strict=True)
         ]
@@ -118,6 +123,18 @@ class Search(Section):
         Source: Wu et al. 2016, eq. 14, without the coverage term.
         """
         return log_probability / ((5.0 + length) / 6.0) ** self.length_penalty
+
+
+def _suppress(scores: Tensor, rows: Any, always: Sequence[int], first: Sequence[int]) -> Tensor:
+    """Scores (N,V) without some symbols `always`, and `first` without others, behind what an output must begin with.
+
+    A row to which this leaves no symbol stays as it was.
+    """
+    symbols, begin = rows.history.symbols, rows.history.begin
+    behind = symbols.size(1) - begin.ne(PAD).sum(1, keepdim=True)  # how many symbols
+    found = scores.index_fill(1, symbols.new_tensor([*always], dtype=symbols.dtype), NEVER).where(behind >= 0, scores)
+    found = found.index_fill(1, symbols.new_tensor([*first], dtype=symbols.dtype), NEVER).where(behind == 0, found)
+    return found.where((found > NEVER).any(1, keepdim=True), scores)
 
 
 def _checked(name: str, code: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Tensor]:

@@ -50,6 +50,7 @@ def build_predictor(
     if config.search.compile and device.type == "cpu":
         native.library()  # a machine without a compiler says so before anything takes long
     shape = task.shape()
+    _check_suppressed(config, shape.target.symbols)
     with nullcontext() if drawn else _Undrawn():
         model = build_model(config.backbone, shape, like=like)
         strategy = config.strategy_class(
@@ -64,6 +65,17 @@ def build_predictor(
     ).to(device)
     kernels.accelerate(learner, config.kernels, config.components)
     return Predictor(task, learner, config.search, device)
+
+
+def _check_suppressed(config: Config, size: int) -> None:
+    """Raise ConfigError where the search excludes a symbol that there is not."""
+    for key in ("suppress", "begin_suppress"):
+        if (given := getattr(config.search, key)) and max(given) >= size:
+            raise ConfigError(
+                f"search.{key} has the number {max(given)}",
+                expected=f"numbers below {size}, that of the run's symbols",
+                remedy="correct it",
+            )
 
 
 class _Undrawn(TorchFunctionMode):

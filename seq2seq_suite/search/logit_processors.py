@@ -71,6 +71,7 @@ class History(PerRow):
             begin is None
             and options.repetition_penalty == 1.0
             and not (options.no_repeat_ngram or options.min_length or options.processors)
+            and not (options.suppress or options.begin_suppress)
         ):
             return None
         empty = batch.target.new_empty(batch.target.size(0), 0)

@@ -50,6 +50,8 @@ class Autoregressive(Strategy):
         "min_length",
         "no_repeat_ngram",
         "repetition_penalty",
+        "suppress",
+        "begin_suppress",
         "processors",
     )
 

@@ -65,6 +65,22 @@ def test_an_output_ends_where_no_symbol_is_left(case, kernel, options):
         assert sorted(one.symbols) == [4, 5, 6, 7, 8] and isfinite(one.score)
 
 
+@pytest.mark.parametrize("kernel", ["fast", "plain"])
+@pytest.mark.parametrize("options", [{}, {"beam_size": 4}, {"sampling": True}])
+def test_no_output_has_what_is_suppressed_nor_begins_with_what_may_not_be_first(case, kernel, options):
+    free = [one.symbols for one, *_ in generate(*case, min_length=6)]
+    often, first = free[0][1], free[0][0] if free[0][0] != free[0][1] else free[0][2]
+    begin = [[often, first], [often, 0], [0, 0]]
+    torch.manual_seed(5)
+    found = generate(
+        *case, begin=begin, suppress=(often,), begin_suppress=(first, END), kernel=kernel, limit=9, **options
+    )
+    for (one, *_), start in zip(found, begin, strict=True):
+        given = tuple(symbol for symbol in start if symbol)
+        behind = one.symbols[len(given) :]
+        assert one.symbols[: len(given)] == given and often not in behind and behind and behind[0] != first
+
+
 def test_the_penalty_is_its_formula():
     logits = torch.tensor([[0.0, 0.0, 1.0, 0.0, 3.0, 2.0, -1.0, -2.0]])
     found = penalise_repetition(logits, torch.tensor([[4, 6, 4]]), 1.5)
@@ -107,6 +123,7 @@ def test_a_beginning_may_break_what_comes_after_it_may_not(case):
         {"min_length": 5},
         {"no_repeat_ngram": 2, "min_length": 8},
         {"repetition_penalty": 1.7},
+        {"suppress": (5, 8), "begin_suppress": (2, 6)},
         {"begin": [[7, 8, 7], [5, 0, 0], [0, 0, 0]], "no_repeat_ngram": 2},
     ],
 )
