@@ -19,7 +19,8 @@ def export(
             metavar="KIND",
             help=(
                 "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
-                "classes Marian and Pegasus; ctranslate2, for its Translator."
+                "classes Marian and Pegasus, or that of the model that `import` brought in; ctranslate2, for its "
+                "Translator."
             ),
         ),
     ] = "hub-folder",
@@ -27,13 +28,16 @@ def export(
 ) -> None:
     """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
 
-    Only text-to-text Transformers can be exported to other programs; unsupported options are reported.
+    Other programs take text-to-text Transformers. transformers also takes what began from an imported T5, BART, mBART
+    or Whisper, with the pieces that came with it. What a program cannot express is refused by name, and nothing is
+    written.
 
     \b
     Examples:
       python -m seq2seq_suite export runs/translation --to model-card cards/translation
       python -m seq2seq_suite export runs/translation --to hub-folder hub/translation
       python -m seq2seq_suite export runs/translation --to transformers hf/translation
+      python -m seq2seq_suite export runs/whisper-tuned --to transformers hf/whisper-tuned
       python -m seq2seq_suite export runs/translation --to ctranslate2 ct2/translation
     """
     from seq2seq_suite.export.hub import export as write

@@ -39,7 +39,7 @@ def import_model(
     `evaluate`, `compare` and `distill` read. Nothing in the folder is executed. Families: marian (OPUS-MT), t5
     (1.0, 1.1, Flan-T5), whose sources begin with the task, such as "translate English to German: The dog sleeps.", bart
     for summaries, mbart (mBART-50, too), whose languages are chosen as in translation.target_language=fr_XX, and
-    whisper for speech.
+    whisper for speech, without timestamps. `export --to transformers` is the way back.
 
     \b
     Examples:

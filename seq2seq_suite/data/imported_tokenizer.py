@@ -47,7 +47,7 @@ class ImportedTokenizer:
         ours = {theirs: ours for ours, theirs in enumerate(self.rows)}  # END's where BEGIN has the same
         self.before, self.after = ([ours[number] for number in some] for some in self.around)
         self._ours = {theirs: number for theirs, number in ours.items() if number >= UNKNOWN}
-        self._json, self._tokenizer = tokenizer, _opened(tokenizer)
+        self.content, self._tokenizer = tokenizer, _opened(tokenizer)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> ImportedTokenizer:
@@ -78,7 +78,7 @@ class ImportedTokenizer:
         content = {
             "format": _FORMAT,
             **{key: getattr(self, key) for key in ("specials", "size", "around")},
-            "tokenizer": json.loads(self._json),
+            "tokenizer": json.loads(self.content),
         }
         atomic_write_text(folder / f"{name}.tokenizer.json", json.dumps(content, ensure_ascii=False) + "\n")
 
@@ -115,12 +115,11 @@ class ImportedTokenizer:
 
     def names(self, ids: Sequence[int]) -> list[str]:
         """The pieces; a number that the tokenizer does not have is written as such."""
-        return [
-            SPECIALS[number]
-            if number < len(SPECIALS)
-            else self._tokenizer.id_to_token(self.rows[number]) or f"<{self.rows[number]}>"
-            for number in map(int, ids)
-        ]
+        return [SPECIALS[number] if number < len(SPECIALS) else self.their_name(number) for number in map(int, ids)]
+
+    def their_name(self, symbol: int) -> str:
+        """What the tokenizer calls one of our symbols, specials included."""
+        return self._tokenizer.id_to_token(self.rows[symbol]) or f"<{self.rows[symbol]}>"
 
 
 def _opened(content: str) -> Tokenizer:

@@ -63,8 +63,10 @@ def check(config: Config, task: Task, directory: Path) -> None:
 
 def write(run: LoadedRun, folder: Path) -> list[str]:
     """Write the model and the subwords; returns the files' names."""
+    made = specification(run)
+    folder.mkdir(parents=True, exist_ok=True)
     before = {path.name for path in folder.iterdir()}
-    specification(run).save(str(folder))
+    made.save(str(folder))
     for field in both_sides(run.task):
         field.save(folder)
     return sorted({path.name for path in folder.iterdir()} - before)

@@ -20,8 +20,8 @@ from seq2seq_suite.common.files import atomic_write_text, refuse_links_out, to_j
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.export import bart_models, t5_models, whisper_models
 from seq2seq_suite.export import ctranslate2_model as export_ctranslate2
-from seq2seq_suite.export import t5_models
 from seq2seq_suite.export import transformers_models as export_transformers
 from seq2seq_suite.prediction.load_run import config_of, open_run
 from seq2seq_suite.runs.joint_directories import task_directories
@@ -33,6 +33,7 @@ from seq2seq_suite.tasks import find_task
 
 HUB = "hf://"  # before the name of a model of the Hub
 PROGRAMS = {module.NAME: module for module in (export_transformers, export_ctranslate2)}  # what else reads a run
+_FAMILIES = (t5_models, bart_models, whisper_models)  # whose parts others do not have
 KINDS = ("model-card", "hub-folder", *PROGRAMS)
 HALF = "of blocks this is the left-to-right half, with the outputs and figures of search.order=verified"
 _CARD, _STATE = "README.md", "state.json"
@@ -61,8 +62,8 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if kind not in KINDS:
         raise ConfigError(f"--to {kind}", file=COMMAND_LINE, expected=" or ".join(KINDS), remedy="choose one of these")
     program, config = PROGRAMS.get(kind), config_of(directory, [])
-    if program is export_transformers and config.backbone.positions == "t5":
-        program = t5_models
+    if program is export_transformers:
+        program = next((family for family in _FAMILIES if family.fits(config)), program)
     if parts := task_directories(directory):
         raise ConfigError(
             "a joint run has several tasks",
@@ -107,6 +108,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         files[CONFIG] = config_file.dump(_without_paths(config))
     if kind == "hub-folder":
         files |= {**weights, "summary.json": directory / "summary.json"}
+    written = program.write(run, folder) if program is not None else []  # first: what is refused leaves nothing behind
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +118,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
             shutil.copyfile(content, target)
     if kind == "hub-folder" and config.backbone.lora.rank:
         write_weights(folder / "checkpoints" / "best", with_changes(found))
-    return [folder / name for name in (*files, *(program.write(run, folder) if program is not None else ()))]
+    return [folder / name for name in (*files, *written)]
 
 
 def _without_paths(config: Config) -> Config:

@@ -15,22 +15,26 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.files import atomic_write_bytes, atomic_write_text, to_json
 from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import ImportedPieces, pieces_in
-from seq2seq_suite.export.compatibility import REMEDY, both_sides, check_plain, tensors
+from seq2seq_suite.export.compatibility import REMEDY, both_sides, check_plain, tensors, write_folder
 from seq2seq_suite.export.transformers_models import NAME, example
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.tasks.base import Task
 
-__all__ = ["NAME", "check", "example", "write"]
+__all__ = ["NAME", "check", "example", "fits", "write"]
 
 ATTENTIONS = {"attention": ("attention_norm", "SelfAttention"), "cross_attention": ("cross_norm", "EncDecAttention")}
 PARTS = {"query": "q", "key": "k", "value": "v", "output": "o"}
 POSITIONS = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
 _ACTIVATIONS = {"relu": "relu", "geglu": "gated-gelu"}  # ours -> feed_forward_proj
 _KNOWN = {"activation": tuple(_ACTIVATIONS), "norm": ("rms",), "norm_placement": ("pre",), "positions": ("t5",)}
+
+
+def fits(config: Config) -> bool:
+    """Whether a run has what T5 alone has."""
+    return config.backbone.positions == "t5"
 
 
 def check(config: Config, task: Task, directory: Path) -> None:
@@ -48,8 +52,6 @@ def check(config: Config, task: Task, directory: Path) -> None:
 
 def write(run: LoadedRun, folder: Path) -> list[str]:
     """Write weights, configurations and tokenizer; returns the files' names. Raises ConfigError for learned biases."""
-    from safetensors.torch import save
-
     pieces = both_sides(run.task)[0].pieces
     assert isinstance(pieces, ImportedPieces)
     numbers, own = _numbers(pieces), pieces_in(pieces.model)
@@ -71,11 +73,7 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
             "unk_token": own[numbers[UNKNOWN]],
         },
     }
-    for name, content in files.items():
-        atomic_write_text(folder / name, to_json(content, indent=2) + "\n")
-    atomic_write_bytes(folder / "spiece.model", pieces.model)
-    atomic_write_bytes(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
-    return [*files, "spiece.model", "model.safetensors"]
+    return write_folder(folder, {**files, "spiece.model": pieces.model}, weights)
 
 
 def _numbers(pieces: ImportedPieces) -> list[int]:
@@ -119,7 +117,7 @@ def _converted(run: LoadedRun, numbers: list[int]) -> tuple[dict[str, Tensor], i
         found[f"{stack}.{POSITIONS}"] = ours[f"{stack}.layers.0.attention.positions.table"][:, :heads]
         for number in range(count):
             found |= _layer(ours, f"{stack}.layers.{number}", f"{stack}.block.{number}.layer", heads * head, head)
-    return {name: one.clone(memory_format=torch.contiguous_format) for name, one in found.items()}, heads
+    return found, heads
 
 
 def _layer(ours: Mapping[str, Tensor], layer: str, theirs: str, inner: int, head: int) -> Iterator[tuple[str, Tensor]]:

@@ -7,22 +7,25 @@ all cosines, where the suite's alternate: the hidden state's features are renumb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.files import atomic_write_bytes, atomic_write_text, to_json
+from seq2seq_suite.common.files import to_json
 from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, UNLIKELY
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import SentencePieces
-from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors
+from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors, write_folder
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.tasks.base import Task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.options.backbone import Backbone
 
 NAME = "transformers"
 _CLASSES = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForConditionalGeneration")}
@@ -68,6 +71,14 @@ def modules(layers: Mapping[str, int]) -> Iterator[tuple[str, str, int]]:
                 yield f"{stack}.layers.{number}.{module}", f"model.{stack}.layers.{number}.{name}", axis
 
 
+def in_both(present: Container[str], layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Our names and theirs of the weights of both stacks, of those of ours that are present."""
+    for module, name, _ in modules(layers):
+        for kind, their_kind in KINDS.items():
+            if f"{module}.{kind}" in present and module.rpartition(".")[2] not in ("embedding", "positions"):
+                yield f"{module}.{kind}", f"{name}.{their_kind}"
+
+
 def feature_order(width: int) -> Tensor:
     """(D,) int64: our number of each of their features, which have all sines of the positions before all cosines.
 
@@ -92,8 +103,6 @@ def check(config: Config, task: Task, directory: Path) -> None:
 
 def write(run: LoadedRun, folder: Path) -> list[str]:
     """Write weights, configurations and tokenizer; returns the files' names."""
-    from safetensors.torch import save
-
     task, config = run.task, run.config
     source, target = (side.pieces for side in both_sides(task))
     assert isinstance(source, SentencePieces) and isinstance(target, SentencePieces)
@@ -119,15 +128,8 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
     }
     if both_sides(task)[0].shared:
         del files["target_vocab.json"]
-    for name, content in files.items():
-        atomic_write_text(folder / name, to_json(content, indent=2) + "\n")
-    atomic_write_bytes(folder / "source.spm", source.model)
-    atomic_write_bytes(folder / "target.spm", target.model)
-    atomic_write_bytes(
-        folder / "model.safetensors",
-        save(converted(run.predictor.model, tied=_tied(config, task)), metadata={"format": "pt"}),
-    )
-    return [*files, "source.spm", "target.spm", "model.safetensors"]
+    files |= {"source.spm": source.model, "target.spm": target.model}
+    return write_folder(folder, files, converted(run.predictor.model, tied=_tied(config, task)))
 
 
 def example(task: Task, text: str) -> str:
@@ -162,7 +164,7 @@ def converted(model: Seq2Seq, *, tied: bool) -> dict[str, Tensor]:
         theirs["model.encoder.embed_tokens.weight"] = _filled(source, size)
         theirs["model.decoder.embed_tokens.weight"] = _filled(target, size)
         theirs["lm_head.weight"] = _filled(ours["output.weight"].index_select(1, order), size)
-    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in theirs.items()}
+    return theirs
 
 
 def _filled(tensor: Tensor, size: int, value: float = 0.0) -> Tensor:
@@ -175,10 +177,8 @@ def _tied(config: Config, task: Task) -> bool:
     return config.backbone.tie_embeddings and both_sides(task)[0].shared
 
 
-def _config(config: Config, task: Task) -> dict[str, Any]:
-    backbone = config.backbone
-    kind, architecture = _CLASSES[backbone.norm_placement]
-    size = max(map(len, both_sides(task)))
+def shape_of(backbone: Backbone, kind: str, architecture: str) -> dict[str, Any]:
+    """What config.json says of sizes, in the words that Marian, BART and Whisper have in common."""
     sides = {
         f"{side}_{key}": value
         for side, layers in (("encoder", backbone.encoder_layers), ("decoder", backbone.decoder_layers))
@@ -193,15 +193,22 @@ def _config(config: Config, task: Task) -> dict[str, Any]:
         "architectures": [architecture],
         "is_encoder_decoder": True,
         "dtype": "float32",
-        "vocab_size": size,
-        "decoder_vocab_size": size,
         "d_model": backbone.width,
         **sides,
         "activation_function": backbone.activation,
         "dropout": backbone.dropout,
         "attention_dropout": backbone.attention_dropout,
+    }
+
+
+def _config(config: Config, task: Task) -> dict[str, Any]:
+    size = max(map(len, both_sides(task)))
+    return {
+        **shape_of(config.backbone, *_CLASSES[config.backbone.norm_placement]),
+        "vocab_size": size,
+        "decoder_vocab_size": size,
         "scale_embedding": True,
-        "max_position_embeddings": backbone.max_positions,
+        "max_position_embeddings": config.backbone.max_positions,
         "tie_word_embeddings": _tied(config, task),
         "share_encoder_decoder_embeddings": True,
         **_symbols(),

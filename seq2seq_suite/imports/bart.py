@@ -20,12 +20,12 @@ from torch import Tensor
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.imported_tokenizer import ImportedTokenizer
-from seq2seq_suite.export.transformers_models import KINDS, modules
+from seq2seq_suite.export.bart_models import UNUSED_POSITIONS
+from seq2seq_suite.export.transformers_models import KINDS, in_both
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.marian import backbone_of
 from seq2seq_suite.imports.text import IMPORTED, around, bias_of, check_tokenizer, room, tokenizer_of
 
-_UNUSED_POSITIONS = 2
 _OF_THE_LANGUAGE = ("source", "target")
 
 
@@ -50,14 +50,16 @@ class Bart:
         self.settings = self._settings()
 
     def _embed(self) -> None:
-        """Take the one matrix of embeddings and output (V,D), and the bias (V,)."""
+        """Take the matrix of embeddings (V,D), that of the output, which may be the same, and the bias (V,)."""
         weights = self.checkpoint.weights
         self.size = self.checkpoint.value("vocab_size")
         shape = (self.size, self.backbone["width"])
-        self.embedding = weights.take(f"{self.prefix}shared.weight", shape)
+        self.embedding = self.output = weights.take(f"{self.prefix}shared.weight", shape)
         for stack in ("encoder", "decoder"):
             weights.take_copy(f"{self.prefix}{stack}.embed_tokens.weight", self.embedding)
-        weights.take_copy("lm_head.weight", self.embedding)
+        if self.checkpoint.config.get("tie_word_embeddings") is False and "lm_head.weight" in weights:
+            self.output = weights.take("lm_head.weight", shape)
+        weights.take_copy("lm_head.weight", self.output)
         self.bias, name = torch.zeros(self.size), "final_logits_bias"
         if name in weights:
             self.bias = weights.take(name, (1, self.size))[0]
@@ -74,7 +76,7 @@ class Bart:
                 "positions": "learned",
                 "embedding_norm": True,
                 "scale_embeddings": bool(config.get("scale_embedding")),
-                "tie_embeddings": True,
+                "tie_embeddings": torch.equal(self.output, self.embedding),
             },
         }
 
@@ -150,13 +152,13 @@ class Bart:
         weights, width = self.checkpoint.weights, self.backbone["width"]
         yield "frontend.embedding.weight", self.embedding[self.rows]
         yield "embedding.weight", self.embedding[self.rows]
-        yield "output.weight", self.embedding[self.rows]
+        yield "output.weight", self.output[self.rows]
         yield "output.bias", bias_of(self.bias, self.rows)
         for stack, ours in (("encoder", "frontend."), ("decoder", "")):
             theirs = f"{self.prefix}{stack}"
-            shape = (self.backbone["max_positions"] + _UNUSED_POSITIONS, width)
+            shape = (self.backbone["max_positions"] + UNUSED_POSITIONS, width)
             table = weights.take(f"{theirs}.embed_positions.weight", shape)
-            yield f"{ours}positions.positions.table", table[_UNUSED_POSITIONS:]
+            yield f"{ours}positions.positions.table", table[UNUSED_POSITIONS:]
             for kind in ("gain", "bias"):
                 yield (
                     f"{ours}positions.norm.{kind}",
@@ -165,8 +167,5 @@ class Bart:
             if f"{theirs}.version" in weights:  # of the program that converted it
                 weights.take(f"{theirs}.version", (1,))
         layers = {stack: self.backbone[f"{stack}_layers"] for stack in ("encoder", "decoder")}
-        for module, name, _ in modules(layers):
-            for kind, their_kind in KINDS.items():
-                key = f"{module}.{kind}"
-                if key in shapes and module.rpartition(".")[2] not in ("embedding", "positions"):
-                    yield key, weights.take(f"{self.prefix}{name.removeprefix('model.')}.{their_kind}", shapes[key])
+        for name, theirs in in_both(shapes, layers):
+            yield name, weights.take(f"{self.prefix}{theirs.removeprefix('model.')}", shapes[name])

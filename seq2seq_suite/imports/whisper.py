@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.imported_tokenizer import ImportedTokenizer
-from seq2seq_suite.export.transformers_models import KINDS, modules
+from seq2seq_suite.export.transformers_models import in_both
+from seq2seq_suite.export.whisper_models import ENDS
 from seq2seq_suite.imports.checkpoint import Checkpoint
 from seq2seq_suite.imports.marian import backbone_of
 from seq2seq_suite.imports.text import around, bias_of, check_tokenizer, tokenizer_of
@@ -24,7 +26,6 @@ from seq2seq_suite.model.variants.whisper_frontend import FRAMES, halved_sinusoi
 
 TASKS = {"asr": "transcribe", "speech_translation": "translate"}
 _MULTILINGUAL = 51865  # symbols of those that read other languages than English
-_ENDS = {"first": "conv1", "second": "conv2"}
 
 
 class Whisper:
@@ -50,21 +51,25 @@ class Whisper:
         checkpoint.weights.take_copy("proj_out.weight", self.embedding)
         self.tokenizer = tokenizer_of(checkpoint)
         check_tokenizer(checkpoint, self.tokenizer, self.size)
-        self.task = checkpoint.asked.pop("task", "asr")
+        self.generation = {**checkpoint.config, **checkpoint.read("generation_config.json", optional=True)}
+        said = next((ours for ours, theirs in TASKS.items() if theirs == self.generation.get("task")), "asr")
+        self.task = checkpoint.asked.pop("task", said)
         self.begins = self._prompt()
+        self.target = self._target()
         self.settings = self._settings()
 
     def _prompt(self) -> list[int]:
         """The symbols with which each output begins, without the decoder's first input."""
         checkpoint, tokenizer = self.checkpoint, self.tokenizer
-        said = {**checkpoint.config, **checkpoint.read("generation_config.json", optional=True)}
         if self.task not in TASKS:
             raise ConfigError(
                 f"--task {self.task}", file=COMMAND_LINE, expected=" or ".join(TASKS), remedy="correct it"
             )
         chosen: dict[str, Any] = {"predict_timestamps": False}
-        if said.get("is_multilingual", self.size >= _MULTILINGUAL):
-            chosen |= {"language": checkpoint.asked.pop("language", "en"), "task": TASKS[self.task]}
+        if self.generation.get("is_multilingual", self.size >= _MULTILINGUAL):
+            said = str(self.generation.get("language") or "en").strip("<|>")
+            language = checkpoint.asked.pop("language", said)
+            chosen |= {"language": language, "task": TASKS[self.task]}
         elif self.task != "asr":
             raise checkpoint.refusal("a model of English alone, which translates nothing", "a multilingual one")
         try:
@@ -91,7 +96,12 @@ class Whisper:
         return {
             "task": self.task,
             "data": {"max_length": FRAMES},
-            "search": {"max_length_factor": 1e-6, "max_length_extra": positions - len(self.begins)},
+            "search": {
+                "max_length_factor": 1e-6,
+                "max_length_extra": positions - len(self.begins),
+                "suppress": self._suppressed("suppress_tokens"),
+                "begin_suppress": self._suppressed("begin_suppress_tokens"),
+            },
             self.task: {"subwords": "imported", "vocabulary_size": self.size + 4},
             "audio": {
                 "frontend": "whisper",
@@ -109,37 +119,40 @@ class Whisper:
             },
         }
 
+    def _suppressed(self, key: str) -> list[int]:
+        """Our numbers of the symbols that generation_config.json excludes from outputs, where ours may have them."""
+        ours = {**dict(zip(self.target.rows, range(len(self.target)), strict=True)), self.target.rows[END]: END}
+        found = {ours[number] for number in self.generation.get(key) or () if number in ours}
+        return sorted(found - {PAD, BEGIN, UNKNOWN})
+
     def pieces(self, config: Config) -> dict[str, ImportedTokenizer]:
         """See `families.Family`."""
+        return {"target": self.target}
+
+    def _target(self) -> ImportedTokenizer:
         tokenizer, value = self.tokenizer, self.checkpoint.value
         end = value("eos_token_id")
         unknown = end if tokenizer.unk_token_id is None else tokenizer.unk_token_id
         specials = (value("pad_token_id"), value("decoder_start_token_id"), end, unknown)
         content = tokenizer.backend_tokenizer.to_str()
-        target = ImportedTokenizer(content, specials, self.size, before=self.begins, after=[end])
-        self.rows = target.rows
-        return {"target": target}
+        return ImportedTokenizer(content, specials, self.size, before=self.begins, after=[end])
 
     def tensors(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
         """See `families.Family`."""
         weights, width = self.checkpoint.weights, self.backbone["width"]
-        yield "embedding.weight", self.embedding[self.rows]
-        yield "output.weight", self.embedding[self.rows]
-        yield "output.bias", bias_of(torch.zeros(self.size), self.rows)
+        rows = self.target.rows
+        yield "embedding.weight", self.embedding[rows]
+        yield "output.weight", self.embedding[rows]
+        yield "output.bias", bias_of(torch.zeros(self.size), rows)
         yield "positions.table", weights.take("model.decoder.embed_positions.weight", shapes["positions.table"])
-        for ours, theirs in _ENDS.items():
+        for ours, theirs in ENDS.items():
             for kind in ("weight", "bias"):
                 name = f"frontend.{ours}.{kind}"
                 yield name, weights.take(f"model.encoder.{theirs}.{kind}", shapes[name])
         self._check_positions()
         layers = {stack: self.backbone[f"{stack}_layers"] for stack in ("encoder", "decoder")}
-        for module, name, _ in modules(layers):
-            for kind, their_kind in KINDS.items():
-                key = f"{module}.{kind}"
-                if key not in shapes or module.rpartition(".")[2] in ("embedding", "positions"):
-                    continue
-                no_bias = module.endswith(".key") and kind == "bias"
-                yield key, torch.zeros(width) if no_bias else weights.take(f"{name}.{their_kind}", shapes[key])
+        for name, theirs in in_both(shapes, layers):
+            yield name, torch.zeros(width) if name.endswith(".key.bias") else weights.take(theirs, shapes[name])
 
     def _check_positions(self) -> None:
         """Take the encoder's table of positions, if it is there; raises DataError if it has no sinusoids."""

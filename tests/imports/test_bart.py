@@ -5,13 +5,14 @@ import shutil
 
 import pytest
 import torch
-from pretrained import TEXTS, generated, need_transformers, taught, write_bart
+from pretrained import TEXTS, changed_run, generated, moved, need_transformers, taught, write_bart
 from safetensors.torch import load_file, save_file
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.runs.weights import MODEL
 
@@ -29,6 +30,7 @@ ODD = {
 KINDS = {
     "bart": {},
     "bart, odd": {**ODD, "scale_embedding": True},
+    "bart, untied": {"tie_word_embeddings": False},
     "mbart": {"kind": "mbart"},
     "mbart50": {"kind": "mbart50"},
     "mbart50, odd": {"kind": "mbart50", **ODD, "scale_embedding": False},
@@ -155,7 +157,8 @@ def test_greedy_outputs_are_equal(pair):
     for example, found in zip(examples, run.predict(examples), strict=True):
         size = len(run.task.source.encode(example.source, {}))
         limit = int(options.max_length_factor * size) + options.max_length_extra + len(run.task.target.begins)
-        assert found[0][0] == generated(model, tokenizer, example.source, limit, **without_start(pair))[0]
+        wanted = generated(model, tokenizer, example.source, limit, **without_start(pair))[0]
+        assert found[0][0] == clean_text(wanted)
 
 
 @pytest.mark.slow
@@ -189,6 +192,103 @@ def test_a_source_as_long_as_positions_allow_gives_equal_logits(pair):
         theirs = model(input_ids=rows[source], decoder_input_ids=rows[begun]).logits
     others = [number for number in range(len(rows)) if number != BEGIN]
     torch.testing.assert_close(ours[..., others], theirs[..., rows[others]], rtol=0, atol=5e-5)
+
+
+# -- the way out -------------------------------------------------------------------------------------------------------
+
+
+def exported(run, folder):
+    """The model and the tokenizer of transformers that a run becomes."""
+    assert cli.main(["export", str(run), "--to", "transformers", str(folder)]) == 0
+    found = need_transformers()
+    return found.AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), found.AutoTokenizer.from_pretrained(folder)
+
+
+def test_what_comes_in_goes_out_and_comes_in_again_bit_for_bit(pair, tmp_path):
+    model, tokenizer, run, folder = pair
+    out, their = exported(folder / "run", tmp_path / "out")
+    assert type(out) is type(model) and out.config.vocab_size == model.config.vocab_size
+    before = model.state_dict()
+    for name, one in out.state_dict().items():
+        first = 2 * ("embed_positions" in name)  # two are never used
+        assert torch.equal(one[first:], before[name][first:]), name
+    for text in (*TEXTS["en"][:5], "a <mask> b, Жук"):
+        assert their(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert their(text_target=TEXTS["de"][0])["input_ids"] == tokenizer(text_target=TEXTS["de"][0])["input_ids"]
+    with torch.no_grad():
+        theirs = both(pair, PAIRS[:4])[1]
+        assert torch.equal(out(**theirs).logits, model(**theirs).logits)
+    assert generated(out, their, TEXTS["en"][0], 30) == generated(model, tokenizer, TEXTS["en"][0], 30)
+    again = taken(tmp_path / "out", tmp_path / "run")
+    ours, later = (one.predictor.learner.state_dict() for one in (run, again))
+    assert ours.keys() == later.keys() and all(torch.equal(one, later[name]) for name, one in ours.items())
+    for side in ("source", "target"):
+        name = f"vocabulary/{side}.tokenizer.json"
+        assert (tmp_path / "run" / name).read_text() == (folder / "run" / name).read_text()
+
+
+def test_a_run_that_has_learned_since_goes_out_with_a_beginning_of_its_own(pair, tmp_path):
+    model, _, _, folder = pair
+    place = changed_run(folder / "run", tmp_path / "run", moved)
+    run, (out, their) = open_run(place, ALONE), exported(place, tmp_path / "out")
+    rows = [*run.task.target.pieces.rows]
+    own = rows[BEGIN] == rows[END]
+    assert out.config.vocab_size == model.config.vocab_size + own
+    rows[BEGIN] = out.config.decoder_start_token_id
+    batch, numbers = collate(run.task.encode(PAIRS[:4]), run.task.name), torch.tensor(rows)
+    begun = torch.cat((torch.full_like(batch.target[:, :1], BEGIN), batch.target[:, :-1]), 1)
+    with torch.no_grad():
+        ours = run.predictor.model(batch.source, batch.source_mask, begun)
+        theirs = out(
+            input_ids=numbers[batch.source],
+            attention_mask=batch.source_mask.long(),
+            decoder_input_ids=numbers[begun],
+            decoder_attention_mask=torch.ones_like(begun),
+        ).logits
+    torch.testing.assert_close(ours[batch.target_mask], theirs[batch.target_mask][:, numbers], rtol=0, atol=5e-5)
+    run = open_run(place, [*ALONE, "search.beam_size=1"])
+    limit = int(run.predictor.limits(batch)[0])
+    found = out.generate(**their(PAIRS[0].source, return_tensors="pt"), max_new_tokens=limit)
+    outputs = [one[0][0] for one in run.predict([run.task.from_text(PAIRS[0].source)])]
+    assert [clean_text(text) for text in their.batch_decode(found, skip_special_tokens=True)] == outputs
+    later = taken(tmp_path / "out", tmp_path / "again").predictor.learner.state_dict()
+    wanted = run.predictor.learner.state_dict()
+    assert all(torch.equal(one, later[name]) for name, one in wanted.items())
+
+
+def test_a_symbol_with_a_probability_that_theirs_has_not_is_refused_and_nothing_is_left(whole, tmp_path, capsys):
+    """A tokenizer without <unk> has padding in its place."""
+    shutil.copytree(whole, tmp_path / "theirs")
+    names = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "eos_token": "</s>"}
+    change_json("tokenizer_config.json", **names)(tmp_path / "theirs")
+    need_transformers().AutoTokenizer.from_pretrained(whole).backend_tokenizer.save(
+        str(tmp_path / "theirs" / "tokenizer.json")
+    )
+    assert taken(tmp_path / "theirs", tmp_path / "run").task.target.pieces.rows[UNKNOWN] == 1
+
+    def learn(weights):
+        weights["model.output.bias"][UNKNOWN] = 0.0
+
+    place = changed_run(tmp_path / "run", tmp_path / "learned", learn)
+    assert cli.main(["export", str(place), "--to", "transformers", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "transformers' BART has one symbol for <unknown> and <pad>" in said and "Traceback" not in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("positions", "said"), [("sinusoidal", "backbone.positions sinusoidal"), ("learned", "these pieces")]
+)
+def test_a_run_that_only_resembles_a_bart_is_refused(tmp_path, positions, said, capsys):
+    small = {"task": "translation", "data": {"size": 40}, "translation": {"vocabulary_size": 120}}
+    small["backbone"] = {"width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    small["backbone"] |= {"embedding_norm": True, "positions": positions, "feed_forward_width": 16}
+    small["training"] = {"max_updates": 1, "threads": 1}
+    (tmp_path / "small.yaml").write_text(json.dumps(small))
+    words = [str(tmp_path / "small.yaml"), "device=cpu", "--output", str(tmp_path / "run")]
+    assert cli.main(["run", *words]) == 0
+    assert cli.main(["export", str(tmp_path / "run"), "--to", "transformers", str(tmp_path / "out")]) == 2
+    assert f"transformers' BART cannot express {said}" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 # -- languages ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from pretrained import TEXTS, generated, need_transformers, roughened, taught, write_t5
+from pretrained import TEXTS, changed_run, generated, need_transformers, roughened, taught, write_t5
 from safetensors.torch import load_file, save_file
 
 from seq2seq_suite.cli import app as cli
@@ -135,17 +135,6 @@ def test_what_comes_in_goes_out_and_comes_in_again_bit_for_bit(pair, tmp_path):
     assert (tmp_path / "run" / "config.yaml").read_text() == (folder / "run" / "config.yaml").read_text()
 
 
-def changed_run(folder, place, change):
-    """A copy of a run with other weights."""
-    shutil.copytree(folder / "run", place, symlinks=True)
-    path = place / "checkpoints" / "best" / MODEL
-    weights = load_file(path)
-    change(weights)
-    save_file(weights, path)
-    path.with_name("state.json").unlink()
-    return place
-
-
 LEARNED = {
     "a bias": ("model.encoder.layers.0.attention.query.bias", "has no biases, but encoder.layers.0.attention.query"),
     "the output's bias": ("model.output.bias", "has no biases, but output.bias has learned"),
@@ -161,10 +150,11 @@ def test_what_t5_cannot_have_is_refused_by_name(pair, tmp_path, capsys, kind):
         weights[name] = weights[name].clone()
         weights[name][BEGIN + (kind == "the output's bias")] += 0.5
 
-    place = changed_run(pair[2], tmp_path / "run", learn)
+    place = changed_run(pair[2] / "run", tmp_path / "run", learn)
     assert cli.main(["export", str(place), "--to", "transformers", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert said in error and "backbone.lora" in error and "Traceback" not in error
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

@@ -1,16 +1,19 @@
 """A run of an imported WhisperForConditionalGeneration computes what transformers does, from the samples on."""
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
-from pretrained import TEXTS, need_transformers, taught, write_bart, write_whisper
+from pretrained import TEXTS, changed_run, moved, need_transformers, taught, write_bart, write_whisper
 from safetensors.torch import load_file, save_file
 
 from seq2seq_suite.cli import app as cli
-from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.types import BEGIN, END
 from seq2seq_suite.data.audio import RATE, Recording, WhisperLogMel
@@ -161,8 +164,7 @@ def generated(pair, samples, **options):
         features(pair, samples),
         decoder_input_ids=prompt,
         max_length=model.config.max_target_positions,
-        suppress_tokens=[model.config.decoder_start_token_id],
-        **options,
+        **{"suppress_tokens": [model.config.decoder_start_token_id], **options},
     )
     return found[0, prompt.size(1) :].tolist()
 
@@ -176,6 +178,146 @@ def test_greedy_outputs_are_equal(pair, recordings):
         begins, rows = len(run.task.target.begins), run.task.target.pieces.rows
         ours, theirs = [rows[number] for number in hypotheses[0].symbols[begins:]], generated(pair, samples)
         assert len(theirs) > 40 and ours[: len(theirs)] == theirs
+
+
+def outputs(run, names, rows):
+    """Their numbers of the best outputs behind the prompt."""
+    examples = [run.task.from_text(name) for name in names]
+    found = run.predictor.hypotheses(run.task.encode_beginnings(examples), examples)
+    return [[rows[number] for number in one[0].symbols[len(run.task.target.begins) :]] for one in found]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_symbols_that_a_checkpoint_suppresses_are_in_no_output_as_theirs(pair, recordings, tmp_path, beams):
+    """Its prompt is among them, and END among those that no output begins with, as in Whisper's own files."""
+    model, tokenizer, run, folder = pair
+    names, made = recordings
+    rows, start = run.task.target.pieces.rows, model.config.decoder_start_token_id
+    free = outputs(run, names[:1], rows)[0]
+    lists = {
+        "suppress_tokens": [*sorted({*free[1:4]}), *tokenizer.prefix_tokens],
+        "begin_suppress_tokens": [free[0], tokenizer.eos_token_id],
+    }
+    shutil.copytree(folder / "theirs", tmp_path / "theirs")
+    change_json("generation_config.json", **lists)(tmp_path / "theirs")
+    words = ["--language", "de"] if model.generation_config.is_multilingual else []
+    changes = [f"search.beam_size={beams}", "search.length_penalty=0.0"]
+    own = taken(tmp_path / "theirs", tmp_path / "run", *words, changes=changes)
+    search = own.config.search
+    assert {rows[number] for number in search.suppress} == {*lists["suppress_tokens"]} - {start}
+    assert search.begin_suppress == tuple(sorted((rows.index(free[0]), END)))
+    options = {"num_beams": beams, "length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+    options["renormalize_logits"] = True  # as Whisper's first program does, and this one
+    found = outputs(own, names[:2], rows)
+    for samples, ours in zip(made, found, strict=False):
+        theirs = generated(pair, samples, **options, **lists)
+        assert ours[:45] == theirs[:45] and len(theirs) > 45  # at the limit, which is one symbol later, ours must end
+    assert not {*lists["suppress_tokens"]} & {*found[0]} and found[0][0] != free[0]
+
+
+def test_a_number_that_no_symbol_has_is_refused(pair):
+    with pytest.raises(ConfigError, match=r"search\.begin_suppress has the number 99999") as caught:
+        open_run(pair[3] / "run", ["search.begin_suppress=[2, 99999]"])
+    assert str(len(pair[2].task.target)) in caught.value.expected
+
+
+# -- the way out -------------------------------------------------------------------------------------------------------
+
+
+def exported(run, folder):
+    """The model, the tokenizer and the feature extractor of transformers that a run becomes."""
+    assert cli.main(["export", str(run), "--to", "transformers", str(folder)]) == 0
+    found = need_transformers()
+    model = found.AutoModelForSpeechSeq2Seq.from_pretrained(folder).eval()
+    return model, found.AutoTokenizer.from_pretrained(folder), found.AutoFeatureExtractor.from_pretrained(folder)
+
+
+def test_what_comes_in_goes_out_and_comes_in_again_bit_for_bit(pair, recordings, tmp_path):
+    model, tokenizer, run, folder = pair
+    out, their, extractor = exported(folder / "run", tmp_path / "out")
+    before = model.state_dict()
+    assert all(torch.equal(one, before[name]) for name, one in out.state_dict().items() if "encoder.embed_" not in name)
+    for text in TEXTS["de"][:4]:
+        assert their(text)["input_ids"] == tokenizer(text)["input_ids"]  # the prompt included
+    found = extractor(recordings[1][0], sampling_rate=RATE, return_tensors="pt").input_features
+    assert torch.equal(found, features(pair, recordings[1][0]))
+    with torch.no_grad():
+        theirs = both(pair, recordings, TEXTS["de"][:2])[1]
+        torch.testing.assert_close(out(**theirs).logits, model(**theirs).logits, rtol=0, atol=1e-5)
+    again = taken(tmp_path / "out", tmp_path / "run")  # of the language that it went out with
+    ours, later = (one.predictor.learner.state_dict() for one in (run, again))
+    assert ours.keys() == later.keys() and all(torch.equal(one, later[name]) for name, one in ours.items())
+    for name in ("config.yaml", "vocabulary/target.tokenizer.json"):
+        kept = [line for line in (tmp_path / "run" / name).read_text().split("\n") if "cache:" not in line]
+        assert kept == [line for line in (folder / "run" / name).read_text().split("\n") if "cache:" not in line]
+
+
+def test_generate_of_what_went_out_has_the_prompt_and_the_search_of_the_run(pair, recordings, tmp_path):
+    model, _, run, folder = pair
+    names, made = recordings
+    rows = run.task.target.pieces.rows
+    first = outputs(run, names[:1], rows)[0][0]
+    place = tmp_path / "run"
+    shutil.copytree(folder / "run", place, symlinks=True)
+    text = (place / "config.yaml").read_text()
+    chosen = rows.index(first)
+    assert text.count("  begin_suppress: []") == 1
+    (place / "config.yaml").write_text(text.replace("begin_suppress: []", f"begin_suppress: [{chosen}]"))
+    out, _, extractor = exported(place, tmp_path / "out")
+    assert out.generation_config.begin_suppress_tokens == [first]
+    found = out.generate(extractor(made[0], sampling_rate=RATE, return_tensors="pt").input_features)[0].tolist()
+    prompt = [model.config.decoder_start_token_id, *(rows[number] for number in run.task.target.begins)]
+    found = found[len(prompt) :] if found[: len(prompt)] == prompt else found  # which transformers may leave out
+    ours = outputs(open_run(place, ALONE), names[:1], rows)[0]
+    assert len(found) > 30 and ours[: len(found)] == found
+
+
+def test_a_run_that_has_learned_since_goes_out_unless_the_output_has_a_bias(pair, recordings, tmp_path, capsys):
+    _, _, _, folder = pair
+    place = changed_run(folder / "run", tmp_path / "run", lambda weights: moved(weights, "output.bias"))
+    run, (out, *_) = open_run(place, ALONE), exported(place, tmp_path / "out")
+    batch, theirs = both((None, pair[1], run, folder), recordings, TEXTS["de"][:2])
+    begun = torch.cat((torch.full_like(batch.target[:, :1], BEGIN), batch.target[:, :-1]), 1)
+    with torch.no_grad():
+        ours = run.predictor.model(batch.source, batch.source_mask, begun)
+        wanted = out(**theirs).logits
+    rows = torch.tensor(run.task.target.pieces.rows)
+    others = [number for number in range(len(rows)) if number not in (0, 3)]  # which have END's row there
+    mask = batch.target_mask
+    torch.testing.assert_close(ours[mask][:, others], wanted[mask][:, rows[others]], rtol=0, atol=5e-4)
+
+    def learn(weights):
+        weights["model.output.bias"][5] = 0.25
+
+    place = changed_run(folder / "run", tmp_path / "biased", learn)
+    assert cli.main(["export", str(place), "--to", "transformers", str(tmp_path / "none")]) == 2
+    said = capsys.readouterr().err
+    assert "has no bias of the output" in said and "model.output.bias" in said and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("level: false", "audio.level true"), ("pad_seconds: 0.0", "audio.pad_seconds 0.5")],
+)
+def test_sound_that_is_read_otherwise_is_refused(pair, tmp_path, capsys, word, said):
+    shutil.copytree(pair[3] / "run", tmp_path / "run", symlinks=True)
+    path = tmp_path / "run" / "config.yaml"
+    text, key = path.read_text(), word.partition(":")[0]
+    assert text.count(f"  {word}\n") == 1
+    path.write_text(text.replace(f"  {word}\n", f"  {key}: {said.split()[1]}\n"))
+    assert cli.main(["export", str(tmp_path / "run"), "--to", "transformers", str(tmp_path / "out")]) == 2
+    assert f"Whisper cannot express {said}" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_lines_in_the_card_transcribe_a_recording(pair, recordings, tmp_path):
+    exported(pair[3] / "run", tmp_path / "out")
+    code = re.search(r"```python\n(.*?)```", (tmp_path / "out" / "README.md").read_text(), re.DOTALL)[1]
+    code = code.replace("path/to/this/folder", str(tmp_path / "out"))
+    code = re.sub(r'soundfile.read\(".*?"\)', f'soundfile.read("{recordings[0][0]}")', code)
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip()
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
@@ -16,6 +17,7 @@ import torch
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import rows
+from seq2seq_suite.runs.weights import MODEL
 
 _ROWS = [row for row in rows("translations", "train", size=200) if len(row["en"].split()) < 7]
 TEXTS = {side: [row[side] for row in _ROWS] for side in ("en", "de")}
@@ -64,6 +66,27 @@ def roughened(model: Any, noise: float = 0.15) -> Any:
             if "embed_positions" not in name:
                 parameter.add_(torch.randn_like(parameter) * noise)
     return model.eval()
+
+
+def changed_run(run: Path, place: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
+    """A copy of a run with other weights."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(run, place, symlinks=True)
+    path = place / "checkpoints" / "best" / MODEL
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+    path.with_name("state.json").unlink()
+    return place
+
+
+def moved(weights: dict[str, torch.Tensor], *but: str) -> None:
+    """Change all weights, as training does, but for those whose names end in one of some words."""
+    generator = torch.Generator().manual_seed(11)
+    for name in [*weights]:
+        if not name.endswith(but):
+            weights[name] = weights[name] + 0.05 * torch.randn(weights[name].shape, generator=generator)
 
 
 def taught(model: Any, batch: Any, updates: int) -> Any:
@@ -233,7 +256,11 @@ def write_bart(folder: Path, *, kind: str = "bart", begins: str | None = "de_DE"
     name = "Bart" if kind == "bart" else "MBart"
     torch.manual_seed(3)
     config = getattr(transformers, f"{name}Config")(**{**sizes, **changes})
-    model = roughened(getattr(transformers, f"{name}ForConditionalGeneration")(config))
+    model = getattr(transformers, f"{name}ForConditionalGeneration")(config)
+    if not config.tie_word_embeddings:
+        for stack in (model.model.encoder, model.model.decoder):
+            stack.embed_tokens.weight = model.model.shared.weight
+    roughened(model)
     model.generation_config.forced_bos_token_id = {"bart": 0, "mbart50": code.get(begins or "")}.get(kind)
     with torch.no_grad():
         model.final_logits_bias.normal_(std=0.5)
