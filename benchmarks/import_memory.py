@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 SYMBOLS, WIDTH, LAYERS, INNER, HEADS = 58_101, 512, 6, 2048, 8
-STAGES = ("write", "import", "import --dtype bfloat16", "open", "predict")
+STAGES = ("write", "import", "import --dtype bfloat16", "open", "open bfloat16", "predict")
 TEXTS = ["the dog sees a small cat", "a cat sleeps", "the large bird sings", "small dogs and large cats run"]
 
 
@@ -58,12 +58,11 @@ def measure(stage: str, folder: Path) -> None:
     from seq2seq_suite.prediction.load_run import open_run
 
     torch.randn(64, 64) @ torch.randn(64, 64)
-    rest, run = _peak(), folder / "run"
+    dtype = stage.rpartition(" ")[2] if "bfloat16" in stage else "float32"
+    rest, run = _peak(), folder / ("run" if dtype == "float32" else "half")
     if stage == "write":
         write(folder / "opus")
     elif stage.startswith("import"):
-        dtype = stage.rpartition(" ")[2] if "dtype" in stage else "float32"
-        run = run if dtype == "float32" else folder / "half"
         import_run(str(folder / "opus"), run, overwrite=True, dtype=dtype, command=["benchmark"])
     else:
         opened = open_run(run, ["device=cpu", "training.threads=1", "search.beam_size=1"])

@@ -29,7 +29,7 @@ def import_model(
     language: Annotated[str, typer.Option(metavar="CODE", help="Of whisper: what is spoken, such as de.")] = "",
     dtype: Annotated[
         Literal["float32", "bfloat16"],
-        typer.Option(help="Type of the weights in the run's file; bfloat16 takes half of the space and rounds them."),
+        typer.Option(help="Of the weights in the file: bfloat16 rounds them, and halves the file, not the memory."),
     ] = "float32",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
 ) -> None:
