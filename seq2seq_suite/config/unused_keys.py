@@ -151,6 +151,21 @@ _USES = (
         lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive",
     ),
     among(("search.threshold",), "search.order", "left", "any"),
+    Use(("search.order", "search.threshold"), "search.block", "above 1", lambda size: size != 1),
+    Use(
+        ("search.order", "search.threshold"),
+        "strategy.block",
+        "above 1",
+        lambda size: size != 1,
+        lambda config: config.search.block == 0,
+    ),
+    Use(
+        ("strategy.weighting", "strategy.tail"),
+        "strategy.block",
+        "above 1",
+        lambda size: size != 1,
+        lambda config: set(getattr(config.strategy, "blocks", ())) <= {1},
+    ),
     among(("backbone.norm_warmup",), "backbone.norm", "power"),
     Use(("training.compile",), "training.shard", "false", lambda shard: not shard),
     # What step.cpp does not know.

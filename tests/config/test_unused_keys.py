@@ -68,6 +68,30 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
         ("translation", "search.compile=true backbone.positions=alibi", "backbone.positions alibi", "sinusoidal"),
         ("translation", "search.compile=true backbone.experts=4", "backbone.experts 4", "backbone.experts 0"),
         (
+            "translation",
+            "search.order=any strategy.kind=blocks search.block=1",
+            "search.block 1",
+            "search.block above 1",
+        ),
+        (
+            "translation",
+            "search.order=verified strategy.kind=blocks strategy.block=1",
+            "strategy.block 1",
+            "strategy.block above 1",
+        ),
+        (
+            "translation",
+            "search.threshold=0.5 strategy.kind=blocks strategy.block=1 strategy.blocks=[1,4]",
+            "strategy.block 1",
+            "strategy.block above 1",
+        ),
+        (
+            "translation",
+            "strategy.tail=none strategy.kind=blocks strategy.block=1",
+            "strategy.block 1",
+            "strategy.block above 1",
+        ),
+        (
             "asr",
             "search.compile=true search.drafter=ctc strategy.ctc_weight=0.3",
             "search.drafter ctc",
@@ -198,6 +222,18 @@ def test_a_joint_run_refuses_what_only_its_tasks_can_use():
     assert "in a joint run, which does not rescore" in refused(
         "multitask", "tasks.two.search.rescorer=runs/a", text=text
     )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "strategy.block=1 search.block=4 search.order=any search.threshold=0.5",
+        "strategy.block=1 strategy.blocks=[1,4] strategy.tail=none strategy.weighting=none",
+        "search.block=1 strategy.tail=none",
+    ],
+)
+def test_blocks_of_one_symbol_leave_to_longer_ones_what_these_use(overrides):
+    assert read("translation", "strategy.kind=blocks", *overrides.split()).strategy.kind == "blocks"
 
 
 def test_a_section_without_kinds_is_given_none():
