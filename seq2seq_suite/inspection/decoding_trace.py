@@ -10,13 +10,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seq2seq_suite.common.examples import Example
-from seq2seq_suite.common.types import END, PAD, Batch, Hypothesis
+from seq2seq_suite.common.types import END, NEVER, PAD, Batch, Hypothesis
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.runs.distributed import ALONE
@@ -72,20 +74,19 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         `kind` of the strategy and `milliseconds`, the whole time with the encoder's. If the strategy has them:
         `passes`, each with `milliseconds` from the beginning to its end, `symbols` and `written`, which of them are new
         (left to right a pass has the one new symbol; of blocks `symbols` are the output's each time); `frames` of CTC,
-        [symbol, p], the blank an empty symbol; `graph` with `vertices`, [symbol, p], and the numbers of those on the
-        `path`; `predicted_length`, chosen first. With `search.risk` in place of all these `candidates`, see
-        `of_risk`.
+        [symbol, p] of the likeliest path that collapses to the output, the blank an empty symbol; `graph` with
+        `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`, chosen first. With
+        `search.risk` in place of all these `candidates`, see `of_risk`.
     """
     predictor, task = loaded.predictor, loaded.task
     if predictor.options.risk > 1:
         return of_risk(predictor, example)
     learner, strategy = predictor.learner, predictor.learner.strategy
     batch = next(iter(in_sorted_batches(task.encode([example]), task.name, 1))).to(predictor.device)
-    constraint = predictor.constraint()
-    model, limit = Watched(learner.model), predictor.limits(batch)
-    options = predictor.options.changed(drafter="")  # symbol by symbol
+    model = Watched(learner.model)
+    alone = replace(predictor, drafter=None, options=predictor.options.changed(drafter=""))  # symbol by symbol
     began = time.perf_counter()
-    found = strategy.generate(model.as_model, batch, options=options, limit=limit, constraint=constraint)[0]
+    found = alone.generate(batch, predictor.constraint(), partial(strategy.generate, model.as_model))[0]
     ended = time.perf_counter()
 
     def since(moment: float) -> float:
@@ -120,12 +121,12 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return result
     if strategy.positions_are != "symbols":
         scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
-        cells = likeliest(names, scores)
-        if strategy.positions_are == "frames":
-            return {**result, "frames": cells}
         aligned, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
+        if strategy.positions_are == "frames":
+            on_path = functional.one_hot(aligned[0].clamp(min=PAD), scores.size(1)).bool()
+            return {**result, "frames": likeliest(names, scores.masked_fill(~on_path, NEVER))}
         path = (aligned[0] >= 0).nonzero().flatten().tolist()
-        return {**result, "graph": {"vertices": cells, "path": path}}
+        return {**result, "graph": {"vertices": likeliest(names, scores), "path": path}}
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     passes = [

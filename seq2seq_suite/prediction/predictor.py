@@ -54,6 +54,7 @@ class Predictor:
         device: of the model.
         rescorer: an autoregressive model of the same symbols that rescores the outputs, or None.
         drafter: of the parallel run that drafts the outputs, or None.
+        seed: of the samples of `search.risk`; None: the task's.
         ranks: the processes that share the batches of a split; each of them gets all hypotheses.
     """
 
@@ -63,6 +64,7 @@ class Predictor:
     device: torch.device
     rescorer: Learner | None = None
     drafter: Predictor | None = None
+    seed: int | None = None
     ranks: Ranks = ALONE
 
     @property
@@ -84,7 +86,7 @@ class Predictor:
         """The hypotheses of each example, in the given order; `between` is called before each batch.
 
         With `search.risk` those of the least risk come first, for which the examples are needed as well; samples are
-        drawn from the task's seed then, and leave PyTorch's random generators as they are.
+        drawn from `seed` then, and leave PyTorch's random generators as they are.
         """
         self.check_least(encoded)
         devices, risks = [self.device] if self.device.type == "cuda" else [], self.options.risk > 1
@@ -93,13 +95,13 @@ class Predictor:
         place = {index: position for position, index in enumerate(indices(encoded))}
         with in_mode(self.learner, training=False), torch.random.fork_rng(devices, enabled=risks):
             if risks:
-                torch.manual_seed(self.task.seed)
+                torch.manual_seed(self.task.seed if self.seed is None else self.seed)
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.options.batch_sentences)):
                 between()
                 if batch is None:
                     continue
                 batch = batch.to(self.device)
-                for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
+                for index, hypotheses in zip(batch.indices, self.generate(batch, constraint), strict=True):
                     found[place[index]] = hypotheses
         found = self.ranks.union(found)
         ordered = [found[position] for position in range(len(encoded))]
@@ -109,13 +111,20 @@ class Predictor:
             ordered = [by_risk(self.task, example, candidates)[:asked] for example, candidates in pairs]
         return ordered
 
-    def _generate(self, batch: Batch, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def generate(
+        self,
+        batch: Batch,
+        constraint: Constraint | None,
+        search: Callable[..., list[list[Hypothesis]]] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each item of a batch, by the learner's `generate` or a `search`, rescored if asked for."""
         asked = max(self.options.num_hypotheses, self.options.risk)
         wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
         options = self.options.changed(num_hypotheses=wide, sampling=self.options.samples)
         if self.drafter is not None:
-            batch = with_drafts(batch, self.drafter._generate(batch, self.drafter.constraint()))
-        found = self.learner.generate(batch, options=options, limit=self.limits(batch), constraint=constraint)
+            batch = with_drafts(batch, self.drafter.generate(batch, self.drafter.constraint()))
+        search = search or self.learner.generate
+        found = search(batch, options=options, limit=self.limits(batch), constraint=constraint)
         if self.rescorer is not None:
             found = [hypotheses[:asked] for hypotheses in rescore(self.rescorer, batch, found, options=options)]
         return found

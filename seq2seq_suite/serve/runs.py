@@ -120,7 +120,7 @@ class OpenRun:
         options = opened.predictor.options.changed(
             **{key.removeprefix("search."): value for key, value in settings.items()}
         )
-        return replace(opened, predictor=replace(opened.predictor, options=options))
+        return replace(opened, predictor=replace(opened.predictor, options=options, seed=asked.seed))
 
     def example(self, *, text: str | None, question: str | None, context: str | None) -> Example:
         """The input of a request in JSON.

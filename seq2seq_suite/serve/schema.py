@@ -27,7 +27,9 @@ class Asked(BaseModel):
     top_p: float | None = Field(
         None, gt=0.0, le=1.0, description="Sample from the most probable symbols, up to this total probability."
     )
-    seed: int | None = Field(None, ge=0, lt=2**31, description="Sample with this seed; 0 by default.")
+    seed: int | None = Field(
+        None, ge=0, lt=2**31, description="Sample with this seed; 0 by default, with search.risk the run's."
+    )
 
     @property
     def settings(self) -> dict[str, Any]:

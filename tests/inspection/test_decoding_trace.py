@@ -90,3 +90,25 @@ def test_the_candidates_of_risk_begin_with_the_prediction(tmp_path, kind, search
     texts, utilities, counts = zip(*steps["candidates"], strict=True)
     assert (texts[0], utilities[0]) == (prediction[0], pytest.approx(prediction[1], abs=1e-3))
     assert len(set(texts)) == len(texts) and sum(counts) == 4 and list(utilities) == sorted(utilities, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["length_head", "ctc"])
+def test_the_steps_of_a_rescored_output_are_those_of_the_one_that_was_chosen(tmp_path, kind):
+    for name in ("autoregressive", kind):
+        train(tmp_path / name, task="translation", strategy={"kind": name})
+    settings = ["search.beam_size=8"]
+    alone = open_run(tmp_path / kind, settings)
+    rescored = open_run(tmp_path / kind, [*settings, f"search.rescorer={tmp_path / 'autoregressive'}"])
+    examples = [Example(" ".join(SOURCE.split()[:length]), None, "") for length in range(1, 7)]
+    chosen = [found[0][0] for found in rescored.predict(examples)]
+    assert chosen != [found[0][0] for found in alone.predict(examples)]
+    for example, prediction in zip(examples, chosen, strict=True):
+        assert _written(trace(rescored, example)) == prediction
+
+
+def _written(steps):
+    """The output that a trace ends with."""
+    if "frames" not in steps:
+        return text_of(steps["passes"][-1]["symbols"])
+    names = [name for name, _ in steps["frames"]]
+    return text_of([name for before, name in zip(["", *names], names, strict=False) if name and name != before])

@@ -100,6 +100,19 @@ def test_samples_of_another_seed_differ_and_a_trace_shows_the_sample(client, run
         assert symbols.replace("▁", " ").split() == one["outputs"][0]["text"].split()
 
 
+def test_a_seed_draws_the_candidates_of_risk_which_without_one_are_those_of_predict(runs, tmp_path):
+    with served(runs[1:2], tmp_path / "own", settings=["search.risk=3"]) as client:
+        replies = [
+            client.post("/api/predict", json={"text": SENTENCE, "trace": True, **asked}).json()
+            for asked in ({}, {"seed": 2}, {"seed": 2}, {"seed": 3}, {"seed": 4})
+        ]
+        answers = [[one["outputs"][0][key] for key in ("text", "score")] for one in replies]
+        candidates = [one["trace"]["candidates"] for one in replies]
+    assert answers[0][0] == s2s.load(runs[1], settings={"search.risk": 3}).predict([SENTENCE])[0].text
+    assert candidates[1] == candidates[2] and len({str(one) for one in candidates}) == 4
+    assert [one[0][:2] for one in candidates] == [[text, pytest.approx(score, abs=1e-3)] for text, score in answers]
+
+
 @pytest.mark.parametrize(
     ("run", "asked", "what"),
     [
