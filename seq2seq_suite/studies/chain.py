@@ -98,6 +98,14 @@ def combined(searches: Sequence[str]) -> list[tuple[str, ...]]:
     return [one for settings in searches for one in combinations(settings.split())]
 
 
+def taken(searches: Sequence[str], yaml: Path, own: Sequence[str], *, name: str) -> list[tuple[str, ...]]:
+    """Those of a study's searches that a variant takes; says how many it does not take, and why of the first."""
+    why = {one: why_not(yaml, [*own, *one]) for one in combined(searches)}
+    if refused := [one for one in why if why[one]]:
+        print(f"{yaml.stem}, {name}: {len(refused)} of {len(why)} searches are left out. {why[refused[0]]}", flush=True)
+    return [one for one in why if not why[one]]
+
+
 def why_not(yaml: Path, overrides: Sequence[str]) -> str:
     """Why a configuration is refused; empty if it is not."""
     try:

@@ -157,11 +157,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         except ConfigError as error:
             raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
     for search in chain.combined(study.searches):
-        why = ""
-        for _, yaml, own in reversed(cells):
-            if not (why := chain.why_not(yaml, [*own, *search])):
-                break
-        if why:
+        if all(why := chain.why_not(yaml, [*own, *search]) for _, yaml, own in reversed(cells)):
             raise ConfigError(f"searches: no variant takes {' '.join(search)}: {why}", file=str(path))
     return study
 
@@ -200,6 +196,10 @@ def run(
         for seed in study.seeds
         for name, yaml, own in _cells(study, path, overrides, output, seed)
     )
+    searches = {
+        (yaml.stem, name): chain.taken(study.searches, yaml, own, name=name)
+        for name, yaml, own in _cells(study, path, overrides, output, study.seeds[0])
+    }
     for stage in chain.stages(study.variants, study.distilled, file=str(path)):
         runs: dict[Path, tuple[Path, Sequence[str]]] = {}
         for name, (seed, yaml, own) in ((one, each) for one in stage for each in by_name[one]):
@@ -214,10 +214,6 @@ def run(
             runs[known[name]] = yaml, on_validation(yaml, [*own, f"seed={seed}"], *splits[1:])
             places.setdefault((yaml.stem, name), []).append(known[name])
         run_all(runs, jobs=jobs, cluster=cluster)
-    searches = {
-        (yaml.stem, name): [one for one in chain.combined(study.searches) if not chain.why_not(yaml, [*own, *one])]
-        for name, yaml, own in _cells(study, path, overrides, output, study.seeds[0])
-    }
     cells = []
     for split in splits:
         for key, found in searches.items():

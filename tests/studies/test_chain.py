@@ -54,6 +54,9 @@ def test_a_chain_counts_the_updates_of_what_it_began_from_and_ends_in_rows_for_e
     runs = folder / "runs"
     cells = study.run(folder / "s.yaml", runs)
     found = {cell.name: cell for cell in cells}
+    said = [line for line in capfd.readouterr().out.splitlines() if "left out" in line]
+    assert [line.split(" searches")[0] for line in said] == [f"t, {name}: 2 of 3" for name in ("left", "half")]
+    assert "search.threshold=0: search.threshold 0.0 has no effect with strategy.kind autoregressive" in said[0]
     searches = ("order=left threshold=0", "order=verified")  # 0.9 is the run's own
     assert list(found) == [
         "left",
