@@ -30,6 +30,7 @@ from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.prediction.evaluate import failures
 from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.prediction.speed import speed
 from seq2seq_suite.runs.records import read_summary
 
 HEADER = (
@@ -49,7 +50,7 @@ HEADER = (
     "length error",
     "repeated symbols",
     "loops",
-    "passes",
+    "passes/symbol",
 )
 LARGEST = 512  # sentences in a batch at most
 
@@ -72,27 +73,37 @@ class Contestant:
     latencies: list[list[float]] | None = None
     throughput: list[float] | None = None
     largest: tuple[int, float] = (0, 0.0)
+    passes: float = 0.0  # through the decoder for each symbol
 
     @property
-    def passes(self) -> str:
-        """How often the decoder is run for an output."""
-        if self.kind == "autoregressive":
-            return "length"
-        return str(self.predictor.options.iterations) if self.kind == "mask_predict" else "1"
+    def alone(self) -> float:
+        """Milliseconds of one sentence: the median over sentences, and of that over rounds."""
+        return statistics.median(statistics.median(found) for found in self.latencies or [])
+
+    @property
+    def in_batches(self) -> float:
+        """Milliseconds a sentence in batches of 64: the median over rounds."""
+        return 1000.0 / statistics.median(self.throughput or [])
 
 
 def read(argument: str, split: str) -> Contestant:
     """`RUN:key=value:key=value` or `NAME=RUN:key=value:key=value`."""
     place, *overrides = argument.split(":")
     name, _, directory = place.rpartition("=")
-    loaded = open_run(Path(directory), overrides)
     changes = [override.partition(".")[2] or override for override in overrides]
-    spent = read_summary(Path(directory))
+    return opened(name or " ".join((Path(directory).name, *changes)), Path(directory), overrides, split)
+
+
+def opened(
+    name: str, directory: Path, overrides: Sequence[str], split: str, examples: Sequence[Example] = ()
+) -> Contestant:
+    """A run with changes to its search, not yet measured; `examples` of the split, if they have been read."""
+    loaded, spent = open_run(directory, list(overrides)), read_summary(directory)
     return Contestant(
-        name or " ".join((Path(directory).name, *changes)),
+        name,
         loaded.config.strategy.kind,
         loaded.predictor,
-        loaded.task.read(split),
+        examples or loaded.task.read(split),
         (str(loaded.config.seed), f"{spent.updates:,}", f"{spent.seconds / 60:.1f}"),
     )
 
@@ -101,7 +112,7 @@ def judge(one: Contestant) -> None:
     """Quality over the whole split."""
     task, predictor = one.predictor.task, one.predictor
     encoded = task.encode(one.examples)
-    hypotheses = predictor.hypotheses(encoded)
+    hypotheses = predictor.hypotheses(encoded, one.examples)
     predictions = predictor.predictions(one.examples, hypotheses)
     score = task.score(predictions, [example.reference for example in one.examples])
     one.figure = score.figures[task.primary_metric]
@@ -119,12 +130,13 @@ def judge(one: Contestant) -> None:
     pairs = [(first, second) for symbols in written for first, second in itertools.pairwise(symbols)]
     one.repeated = 100.0 * sum(first == second for first, second in pairs) / max(1, len(pairs))
     one.loops = failures(hypotheses, predictions, encoded)["repeated"]
+    one.passes = (speed(predictor, hypotheses, 0.0) or {"passes_per_symbol": float("nan")})["passes_per_symbol"]
 
 
 def decode(predictor: Predictor, examples: Sequence[Example]) -> float:
     """Seconds from text to predictions."""
     begun = time.perf_counter()
-    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples)))
+    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples), examples))
     if predictor.device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - begun
@@ -138,7 +150,7 @@ def throughput(one: Contestant, size: int, sentences: int) -> float:
 
 
 def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -> None:
-    """Latency and throughput; runs take turns."""
+    """Latency and throughput in batches of 64; runs take turns."""
     for one in contestants:
         one.latencies, one.throughput = [], []
         decode(one.predictor, one.examples[:2])
@@ -147,6 +159,10 @@ def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -
             step = max(1, len(one.examples) // sentences)
             one.latencies.append([1000.0 * decode(one.predictor, [example]) for example in one.examples[::step]])
             one.throughput.append(throughput(one, 64, 4 * sentences))
+
+
+def grow(contestants: Sequence[Contestant]) -> None:
+    """The largest throughput, in batches of 64 and more."""
     for one in contestants:
         one.largest = 64, statistics.median(one.throughput)
         size = 128
@@ -158,19 +174,12 @@ def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -
             size *= 2
 
 
-def latency(one: Contestant) -> tuple[float, float]:
-    """Median and 95th percentile over sentences, each the median over rounds, in milliseconds."""
-    median = statistics.median(statistics.median(found) for found in one.latencies)
-    worst = statistics.median(statistics.quantiles(found, n=20)[-1] for found in one.latencies)
-    return median, worst
-
-
 def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
     """The table."""
     first = contestants[0]
     table = []
     for one in contestants:
-        median, worst = latency(one)
+        worst = statistics.median(statistics.quantiles(found, n=20)[-1] for found in one.latencies)
         rate = statistics.median(one.throughput)
         table.append(
             [
@@ -179,16 +188,16 @@ def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
                 *one.cost,
                 f"{one.figure:.2f}",
                 "-" if one.low != one.low else f"{one.low:.2f} to {one.high:.2f}",
-                f"{median:.1f}",
+                f"{one.alone:.1f}",
                 f"{worst:.1f}",
-                f"{latency(first)[0] / median:.1f}x",
+                f"{first.alone / one.alone:.1f}x",
                 f"{rate:.0f}",
                 f"{rate / statistics.median(first.throughput):.1f}x",
                 f"{one.largest[1]:.0f} at {one.largest[0]}",
                 f"{one.length_error:.1f} %",
                 f"{one.repeated:.1f} %",
                 f"{one.loops:.1f} %",
-                one.passes,
+                f"{one.passes:.2f}",
             ]
         )
     return table
@@ -201,7 +210,7 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
     with picture(path, (8.5, 4.5)) as (figure, (axes,)):
         colours = colormaps["tab10" if len(contestants) <= 10 else "tab20"]
         for place, one in enumerate(contestants):
-            x, y = latency(one)[0], one.figure
+            x, y = one.alone, one.figure
             bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
             shape = "s" if one.kind == "autoregressive" else "o"
             axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
@@ -240,6 +249,7 @@ def main(given: Sequence[str] | None = None) -> None:
     for one in contestants:
         judge(one)
     measure(contestants, rounds=arguments.rounds, sentences=arguments.sentences)
+    grow(contestants)
     if arguments.plot:
         plot(contestants, arguments.plot)
     task = contestants[0].predictor.task

@@ -3,8 +3,9 @@
     python -m benchmarks.launches translation parsing
 
 For each preset of `tasks/` a table's row: an update is the second one, a step of search the median of those that decode
-the validation split. What a launch and a wait are: see `benchmarks.pretended_device`. `--smaller` takes models of one
-layer and 64 examples, as the tests do; `--set key=value` changes the configurations.
+the validation split: a symbol left to right, a pass of blocks, the one pass of a parallel decoder. What a launch and a
+wait are: see `benchmarks.pretended_device`. `--smaller` takes models of one layer and 64 examples, as the tests do;
+`--set key=value` changes the configurations.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import io
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -28,7 +30,9 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.experiments import joint as parts
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.search import blocks, verified_blocks
 from seq2seq_suite.search.step import Stepper
+from seq2seq_suite.strategies.parallel.base import Parallel
 from seq2seq_suite.training.trainer import Trainer
 
 TASKS = Path(__file__).parents[1] / "tasks"
@@ -47,6 +51,12 @@ SMALLER = [
     "backbone.encoder_layers=1",
     "backbone.decoder_layers=1",
 ]
+STEPS = (  # of a search: a symbol, a pass over a block, one that checks drafts, all symbols by the decoder alone
+    (Stepper, "log_probabilities", True),
+    (blocks, "_pass", True),
+    (verified_blocks, "_wide_pass", True),
+    (Parallel, "run_decoder", False),
+)
 _OF_ONE_TASK = ["data.size=64", "data.test_splits=[]"]
 
 
@@ -74,7 +84,7 @@ class Meter:
         self.parts: list[tuple[int, int, dict[str, int]]] = []
 
     @contextmanager
-    def watching(self, owner: type, name: str, *, to_next: bool = False) -> Iterator[None]:
+    def watching(self, owner: type | ModuleType, name: str, *, to_next: bool = False) -> Iterator[None]:
         """While the method runs: all of a call, or what happens from one call to the next."""
         original, begun = getattr(owner, name), []
 
@@ -129,7 +139,10 @@ def trained(preset: str, settings: Sequence[str], directory: Path, *, resume: bo
     config = config_file.load(TASKS / f"{preset}.yaml", [*few, *settings])
     with on_the_device() as counts, chosen_device(DEVICE):
         update, step = Meter(counts), Meter(counts)
-        with update.watching(Trainer, "_update"), step.watching(Stepper, "log_probabilities", to_next=True):
+        with ExitStack() as watched:
+            watched.enter_context(update.watching(Trainer, "_update"))
+            for owner, name, to_next in STEPS:
+                watched.enter_context(step.watching(owner, name, to_next=to_next))
             verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
     return {"update": update.mean(slice(1, None)), "step": step.mean()}
 

@@ -13,10 +13,12 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
-from seq2seq_suite.common.groups import grouped
+from benchmarks.surface import plot_surface, rows_of_times, timed
 from seq2seq_suite.studies import study
 from seq2seq_suite.studies.study import Cell
 
@@ -65,52 +67,6 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
         panels[0].invert_yaxis()
 
 
-def plot_surface(cells: Sequence[Cell], path: Path) -> None:
-    """Quality against passes and against milliseconds: of a study with searches a line for each variant and order.
-
-    Means over the seeds on the validation split; several experiments have a picture each.
-    """
-    cells = [cell for cell in cells if cell.split == "validation"]
-    experiments = list(dict.fromkeys(cell.experiment for cell in cells))
-    for experiment in experiments:
-        own = [cell for cell in cells if cell.experiment == experiment]
-        variants = list(dict.fromkeys(cell.variant for cell in own))
-        file = path.with_stem(f"{path.stem}-{experiment}") if len(experiments) > 1 else path
-        with picture(file, (11.0, 4.2), panels=2) as (figure, panels):
-            for axes, (key, title) in zip(
-                panels, (("passes", "passes for each symbol"), ("milliseconds", "milliseconds a sentence")), strict=True
-            ):
-                for (variant, order), some in grouped(((cell.variant, _order(cell)), cell) for cell in own).items():
-                    points = sorted((cell.cost(key), statistics.fmean(cell.figures)) for cell in some)
-                    axes.plot(
-                        *zip(*points, strict=True),
-                        _MARKS.get(order, "*"),
-                        color=f"C{variants.index(variant) % 10}",
-                        linewidth=1,
-                        markersize=11 if order not in _MARKS else 4,
-                        label=variant if order not in _MARKS and key == "passes" else None,
-                    )
-                axes.set_xlabel(title)
-                axes.grid(alpha=0.3)
-            panels[1].set_xscale("log")
-            for which in (panels[1].xaxis.set_major_formatter, panels[1].xaxis.set_minor_formatter):
-                which(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "125" else "")
-            better = "" if own[0].higher_is_better else ", less is better"
-            panels[0].set_ylabel(f"{own[0].metric.replace('_', ' ')} on validation{better}")
-            panels[0].set_title(experiment, fontsize="medium")
-            said = ", ".join(f"{mark[0]} {order}" for order, mark in _MARKS.items())
-            panels[1].set_title(f"star: the run's own search; {said}", fontsize="small")
-            figure.legend(loc="outside right center", fontsize="small")
-
-
-_MARKS = {"left": "o-", "any": "x:", "verified": "D--"}  # of `search.order`
-
-
-def _order(cell: Cell) -> str:
-    """The `search.order` of a search beside the run's own."""
-    return next((one.partition("=")[2] for one in cell.search.split() if one.startswith("order=")), cell.search)
-
-
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
     """Room for all figures and for their intervals, unless one of three seeds is far wider than all the figures."""
     figures = [one for cell in cells for one in cell.figures]
@@ -139,10 +95,27 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2, help="of each job")
     parser.add_argument("--runs", type=Path, help="where the runs lie (default: runs/sweep-STUDY)")
     parser.add_argument("--plot", type=Path, help="PNG")
+    parser.add_argument(
+        "--times",
+        type=int,
+        default=0,
+        metavar="N",
+        help="time N sentences of validation one by one, and four times as many in batches of 64: each search of the "
+        "first seed's runs",
+    )
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="NAME=RUN[:KEY=VALUE]",
+        help="time another run, or one of the study's with another search; may be repeated",
+    )
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_intermixed_args(given)
     asked = study.load(arguments.study, yamls=arguments.on)
+    if arguments.beside and (not arguments.times or len(asked.yamls) > 1):
+        parser.error("--beside goes with --times and one experiment")
     cells = study.run(
         arguments.study,
         arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
@@ -150,13 +123,18 @@ def main(given: Sequence[str] | None = None) -> None:
         jobs=arguments.jobs,
         overrides=[*arguments.override, f"training.threads={arguments.threads}"],
     )
-    if arguments.plot:
-        (plot_surface if asked.searches else plot)(cells, arguments.plot)
+    torch.set_num_threads(arguments.threads)
+    times = timed(cells, arguments.beside, arguments.times) if arguments.times else {}
+    if arguments.plot and asked.searches:
+        plot_surface(cells, arguments.plot, times)
+    elif arguments.plot:
+        plot(cells, arguments.plot)
     publish(
         [
             f"## {asked.question}",
             "",
             *table(cells),
+            *rows_of_times(times, arguments.times),
             "",
             *provenance(", ".join(map(str, asked.seeds)), arguments.threads),
         ],

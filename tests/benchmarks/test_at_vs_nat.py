@@ -44,7 +44,8 @@ def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
         "all at once",
     ]
     assert lines[2].split("|")[3:5] == [" 1 ", " 1 "]
-    assert lines[2].split("|")[10].strip() == "1.0x" and lines[3].split("|")[-2].strip() == "1"
+    assert lines[2].split("|")[10].strip() == "1.0x" and lines[2].split("|")[-2].strip() == "1.00"
+    assert 0.0 < float(lines[3].split("|")[-2]) <= 1.0
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit) as caught:
         at_vs_nat.main([str(tmp_path / "none")])

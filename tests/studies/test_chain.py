@@ -7,7 +7,7 @@ import pytest
 from small_run import in_forks
 from task_tools import write_rows
 
-from benchmarks import studies
+from benchmarks import surface
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.studies import chain, study
 
@@ -85,7 +85,17 @@ def test_a_chain_counts_the_updates_of_what_it_began_from_and_ends_in_rows_for_e
     said = capfd.readouterr().out
     assert said.count("outputs of") == 1 and said.count(": evaluate ") == 1 and "evaluate search.order=verified" in said
     if importlib.util.find_spec("matplotlib"):
-        studies.plot_surface(cells, folder / "picture.png")
+        measured = surface.timed(cells, [f"drafts={runs}/t/left-1:search.drafter={runs}/t/half-1"], 3)
+        assert {name for _, name in measured} == {*found, "drafts"}
+        for name, cell in found.items():
+            one = measured["t", name]
+            assert (one.figure, one.passes) == (cell.figures[0], cell.cost("passes"))
+            surface.judge(one)
+            assert (one.figure, one.passes) == pytest.approx((cell.figures[0], cell.cost("passes")))
+            assert one.alone > 0.0 and one.in_batches > 0.0
+        assert measured["t", "drafts"].figure == found["left"].figures[0]
+        assert len([line for line in surface.rows_of_times(measured, 3) if line.startswith("| t |")]) == len(measured)
+        surface.plot_surface(cells, folder / "picture.png", measured)
         assert (folder / "picture.png").stat().st_size > 1000
 
 
