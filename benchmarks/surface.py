@@ -25,8 +25,9 @@ Times = Mapping[tuple[str, str], Contestant]  # by experiment and name
 ROUNDS = 3
 _MARKS = {0.0: "o", 0.5: "s", 0.7: "^", 0.9: "D", 0.99: "v"}  # of `search.threshold`
 _VERIFIED, _OTHER, _TICK = "*", "X", "|"
+_ORDERS = ("", "left", "any", "verified")  # of which the first that a line has bears its name
 _TITLES = ("passes for each symbol", "ms a sentence, one at a time", "ms a sentence, in batches of 64")
-_BEYOND, _LINE = 2.6, 9.0  # room for names, as a factor of passes; points from one name to the next
+_BEYOND, _LINE = 2.6, 10.0  # room for names, as a factor of passes; points from one name to the next
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,11 @@ def _draw(axes: Axes, points: Sequence[Point], place: int) -> None:
     """The lines of a panel, whose costs are those at a place; the longer the blocks, the lighter."""
     from matplotlib import colormaps
 
-    sizes = sorted({one.size for one in points if one.order})
-    for (_, size, order), some in _series(points).items():
-        colour = colormaps["viridis"](0.85 * sizes.index(size) / max(1, len(sizes) - 1)) if order else "black"
+    shades = sorted(dict.fromkeys((one.variant, one.size) for one in points if one.order), key=lambda one: one[1])
+    for (variant, size, order), some in _series(points).items():
+        colour = (
+            colormaps["viridis"](0.85 * shades.index((variant, size)) / max(1, len(shades) - 1)) if order else "black"
+        )
         if order != "verified":
             style = {"left": "-", "any": ":"}.get(order, "--")
             axes.plot(
@@ -199,13 +202,16 @@ def _draw(axes: Axes, points: Sequence[Point], place: int) -> None:
 
 def _name(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
     """Names left of the lines' first points, and right of ticks; one above the other where they would overlap."""
-    first = {key: some[0] for key, some in _series(points).items() if key[2] in ("", "left") and not some[0].beside}
-    lines = [variant for variant, _, _ in first]
+    first: dict[tuple[str, int], Point] = {}
+    for (variant, size, _), some in sorted(_series(points).items(), key=lambda item: _ORDERS.index(item[0][2])):
+        if not some[0].beside:
+            first.setdefault((variant, size), some[0])
+    lines = [variant for variant, _ in first]
     left, right = axes.get_xlim()
     axes.set_xlim(left / _BEYOND, right * _BEYOND)
     figure.canvas.draw()
     step, above = _LINE * figure.dpi / 72, {"left": -math.inf, "right": -math.inf}
-    for (variant, size, _), one in sorted(first.items(), key=lambda item: item[1].figure):
+    for (variant, size), one in sorted(first.items(), key=lambda item: item[1].figure):
         side = "right" if one.marker == _TICK else "left"
         _, y = axes.transData.transform((one.costs[0], one.figure))
         above[side] = max(y, above[side] + step)

@@ -26,9 +26,11 @@ def test_names_of_lines_that_begin_together_do_not_overlap_and_ticks_have_theirs
     figure.canvas.draw()
     named = {one.get_text(): one for one in axes.texts if isinstance(one, Annotation)}
     assert set(named) == {"length head", "CTC", "DAG", "a", "b", "blocks, 8", "blocks, 16"}
+    lines = {name: one.get_window_extent() for name, one in named.items()}  # to their points, too
+    boxes = {name: Text.get_window_extent(one) for name, one in named.items()}
+    assert all(lines[name].containsx(boxes[name].x0) for name in named)
     for name, other in combinations(named, 2):
-        if named[name].get_ha() == named[other].get_ha():
-            assert not Text.get_window_extent(named[name]).overlaps(Text.get_window_extent(named[other])), (name, other)
+        assert not boxes[name].overlaps(boxes[other]), (name, other)
     assert {name for name, one in named.items() if one.get_ha() == "left"} == {"a", "b"}
 
 
