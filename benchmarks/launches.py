@@ -3,7 +3,7 @@
     python -m benchmarks.launches translation parsing
 
 For each preset of `tasks/` a table's row: an update is the second one, a step of search the median of those that decode
-the validation split: a symbol left to right, a pass of blocks, the one pass of a parallel decoder. What a launch and a
+the validation split: a symbol left to right, a pass of blocks. What a launch and a
 wait are: see `benchmarks.pretended_device`. `--smaller` takes models of one layer and 64 examples, as the tests do;
 `--set key=value` changes the configurations.
 """
@@ -32,7 +32,6 @@ from seq2seq_suite.experiments import verbs
 from seq2seq_suite.prediction import load_run as opening
 from seq2seq_suite.search import blocks, verified_blocks
 from seq2seq_suite.search.step import Stepper
-from seq2seq_suite.strategies.parallel.base import Parallel
 from seq2seq_suite.training.trainer import Trainer
 
 TASKS = Path(__file__).parents[1] / "tasks"
@@ -51,11 +50,10 @@ SMALLER = [
     "backbone.encoder_layers=1",
     "backbone.decoder_layers=1",
 ]
-STEPS = (  # of a search: a symbol, a pass over a block, one that checks drafts, all symbols by the decoder alone
-    (Stepper, "log_probabilities", True),
-    (blocks, "_pass", True),
-    (verified_blocks, "_wide_pass", True),
-    (Parallel, "run_decoder", False),
+STEPS = (  # of a search: a symbol, a pass over a block, one that checks drafts
+    (Stepper, "log_probabilities"),
+    (blocks, "_pass"),
+    (verified_blocks, "_wide_pass"),
 )
 _OF_ONE_TASK = ["data.size=64", "data.test_splits=[]"]
 
@@ -141,8 +139,8 @@ def trained(preset: str, settings: Sequence[str], directory: Path, *, resume: bo
         update, step = Meter(counts), Meter(counts)
         with ExitStack() as watched:
             watched.enter_context(update.watching(Trainer, "_update"))
-            for owner, name, to_next in STEPS:
-                watched.enter_context(step.watching(owner, name, to_next=to_next))
+            for owner, name in STEPS:
+                watched.enter_context(step.watching(owner, name, to_next=True))
             verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
     return {"update": update.mean(slice(1, None)), "step": step.mean()}
 
