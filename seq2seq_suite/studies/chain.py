@@ -102,7 +102,11 @@ def taken(searches: Sequence[str], yaml: Path, own: Sequence[str], *, name: str)
     """Those of a study's searches that a variant takes; says how many it does not take, and why of the first."""
     why = {one: why_not(yaml, [*own, *one]) for one in combined(searches)}
     if refused := [one for one in why if why[one]]:
-        print(f"{yaml.stem}, {name}: {len(refused)} of {len(why)} searches are left out. {why[refused[0]]}", flush=True)
+        print(
+            f"{yaml.stem}, {name}: {len(refused)} of {len(why)} searches are left out, such as "
+            f"{why[refused[0]].splitlines()[0].partition(': ')[2]}",  # behind "command line"
+            flush=True,
+        )
     return [one for one in why if not why[one]]
 
 
