@@ -56,8 +56,8 @@ class Search(Section):
     iterations: Few = 10  # of strategy mask_predict
     block: FewOrNone = 0  # of strategy blocks: symbols of a block; 0: as trained; 1: greedy search
     order: Literal["left", "any", "verified"] = "left"  # of a block's symbols; verified: drafts that are checked, and
-    # outputs those of greedy search in 0.5 to 0.97 of its passes. Each reads block + block^2 symbols in place of one,
-    # which pays where it takes little longer: one sentence at a time rather than in large batches
+    # outputs those of greedy search in fewer passes. Each reads block + block^2 symbols in place of one and takes a CPU
+    # about three times as long, in batches up to five: it is faster only where most drafts are right
     threshold: ShareOrNone = 0.9  # probability from which a pass writes further symbols of a block
     drafter: str = ""  # proposes outputs that greedy search only verifies: the directory of a smaller or parallel run,
     # or ctc for the encoder's own CTC head (speech); same outputs, faster for single sentences
