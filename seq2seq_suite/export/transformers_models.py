@@ -122,6 +122,7 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
             "split_special_tokens": True,
             "clean_up_tokenization_spaces": False,
             "pad_token": SPECIALS[PAD],
+            "bos_token": SPECIALS[BEGIN],  # left out of texts; an imported model of SentencePiece does not know it
             "eos_token": SPECIALS[END],
             "unk_token": SPECIALS[UNKNOWN],
         },

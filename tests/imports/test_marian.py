@@ -12,6 +12,7 @@ from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.types import BEGIN
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.export.transformers_models import write
 from seq2seq_suite.prediction.load_run import open_run
 from seq2seq_suite.runs.weights import MODEL
 
@@ -182,6 +183,22 @@ def test_what_comes_in_goes_out_and_comes_in_again_bit_for_bit(pair, tmp_path):
     examples = [again.task.from_text(text) for text in TEXTS["en"][:3]]
     assert [one[0] for one in again.predict(examples)] == [one[0] for one in pair[2].predict(examples)]
     assert (tmp_path / "run" / "config.yaml").read_text() == (folder / "run" / "config.yaml").read_text()
+
+
+def test_what_goes_back_to_transformers_writes_the_same_texts(pair, tmp_path):
+    *_, folder = pair
+    transformers, run = need_transformers(), open_run(folder / "run", [*ALONE, "search.beam_size=1"])
+    write(run, tmp_path)
+    model, tokenizer = (
+        kind.from_pretrained(tmp_path) for kind in (transformers.AutoModelForSeq2SeqLM, transformers.AutoTokenizer)
+    )
+    search = run.config.search
+    for text in TEXTS["en"][:3]:
+        batch = tokenizer(text, return_tensors="pt")
+        most = int(batch["input_ids"].size(1) * search.max_length_factor) + search.max_length_extra
+        found = model.generate(**batch, num_beams=1, max_length=most + 1)
+        ((best, *_),) = run.predict([run.task.from_text(text)])
+        assert tokenizer.decode(found[0], skip_special_tokens=True).split() == best[0].split()
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
