@@ -1,4 +1,4 @@
-"""Peak memory of `import` and of opening an imported run, above what Python and the imported modules take at rest.
+"""Peak memory of `import`, of opening an imported run and of fine-tuning it, above Python and its modules at rest.
 
 The model has the shape of OPUS-MT's (width 512, 6 + 6 layers, 58,101 symbols) and random weights; it is written once.
 Each stage is measured by the operating system (ru_maxrss) in a process of its own.
@@ -11,12 +11,22 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 SYMBOLS, WIDTH, LAYERS, INNER, HEADS = 58_101, 512, 6, 2048, 8
-STAGES = ("write", "import", "import --dtype bfloat16", "open", "open bfloat16", "predict")
+STAGES = (
+    "write",
+    "import",
+    "import --dtype bfloat16",
+    "open",
+    "open bfloat16",
+    "predict",
+    "fine-tune with LoRA",
+    "fine-tune",
+)
 TEXTS = ["the dog sees a small cat", "a cat sleeps", "the large bird sings", "small dogs and large cats run"]
 
 
@@ -64,11 +74,26 @@ def measure(stage: str, folder: Path) -> None:
         write(folder / "opus")
     elif stage.startswith("import"):
         import_run(str(folder / "opus"), run, overwrite=True, dtype=dtype, command=["benchmark"])
+    elif stage.startswith("fine-tune"):
+        tune(run, folder, ["backbone.lora.rank=8"] if "LoRA" in stage else [])
     else:
         opened = open_run(run, ["device=cpu", "training.threads=1", "search.beam_size=1"])
         if stage == "predict":
             next(iter(opened.predict([opened.task.from_text(TEXTS[0])])))
     print(f"{rest} {_peak()}")
+
+
+def tune(run: Path, folder: Path, overrides: list[str]) -> None:
+    """Two updates of 1,024 padded pieces, validation and test included."""
+    from seq2seq_suite import api
+
+    for split in ("train", "validation", "test"):
+        row = json.dumps({"en": " ".join(TEXTS * 2), "de": " ".join(TEXTS * 2)}) + "\n"
+        (folder / f"{split}.jsonl").write_text(row * (100 if split == "train" else 4), encoding="utf-8")
+    small = ["training.max_updates=2", "training.batch_tokens=1024", "training.threads=1", "device=cpu"]
+    begun = [f"init_from={run}", "init_parts=[all]", f"data.path={folder}", "search.beam_size=1", *overrides]
+    shutil.rmtree(folder / "tuned", ignore_errors=True)
+    api.train(run / "config.yaml", output=folder / "tuned", settings=[*small, *begun])
 
 
 def _peak() -> int:
