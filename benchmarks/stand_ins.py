@@ -213,7 +213,7 @@ def _padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
 
 
-def _pieces(texts: Sequence[str], size: int, **numbers: int) -> bytes:
+def _pieces(texts: Sequence[str], size: int, **numbers: Any) -> bytes:
     """SentencePiece's unigram model of texts, of fewer pieces where they have not as many."""
     from sentencepiece import SentencePieceTrainer
 
