@@ -213,7 +213,7 @@ def studied(arguments: argparse.Namespace, name: str, experiment: tuple[Settings
 
 
 def _seconds() -> float:
-    """CPU time of the processes that this one has waited for."""
+    """CPU time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

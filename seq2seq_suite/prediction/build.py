@@ -72,8 +72,8 @@ def _check_suppressed(config: Config, size: int) -> None:
     for key in ("suppress", "begin_suppress"):
         if (given := getattr(config.search, key)) and max(given) >= size:
             raise ConfigError(
-                f"search.{key} has the number {max(given)}",
-                expected=f"numbers below {size}, that of the run's symbols",
+                f"search.{key}: no symbol has the number {max(given)}",
+                expected=f"numbers below {size}, the run's count of symbols",
                 remedy="correct it",
             )
 

@@ -216,7 +216,7 @@ def test_symbols_that_a_checkpoint_suppresses_are_in_no_output_as_theirs(pair, r
 
 
 def test_a_number_that_no_symbol_has_is_refused(pair):
-    with pytest.raises(ConfigError, match=r"search\.begin_suppress has the number 99999") as caught:
+    with pytest.raises(ConfigError, match=r"search\.begin_suppress: no symbol has the number 99999") as caught:
         open_run(pair[3] / "run", ["search.begin_suppress=[2, 99999]"])
     assert str(len(pair[2].task.target)) in caught.value.expected
 

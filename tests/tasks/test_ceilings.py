@@ -81,9 +81,10 @@ def test_unseen_words_without_a_law_lower_the_ceiling_of_translation():
 
 
 def _heard_and_seen(name, folder, *, train=30, test=20):
-    """A task of the rich world with few examples; of speech some test sentences sound like others."""
+    """A task of the rich world, fitted to few examples; of speech some test sentences sound like others."""
     installed(name)
-    speaks = find_task(name).view == "speech"
+    if speaks := find_task(name).view == "speech":
+        pytest.importorskip("espeakng_loader")
     keys = {"audio": {"cache": str(folder)}, "data": {"max_length": 1024}} if speaks else {}
     sections = {"miniworld": {"world": "rich"}, "backbone": {"max_positions": 8192}, **keys}
     task = open_task(name, Config.model_validate({"task": name, **sections}))
@@ -92,18 +93,17 @@ def _heard_and_seen(name, folder, *, train=30, test=20):
         for split, size in (("train", train), ("test", 1000 if speaks else test))
     ]
     found[1].sort(key=lambda row: "oracle" not in row)
-    return task, *(
+    seen, asked = (
         [example for row in some[:size] for example in task.examples(_row(row))]
         for some, size in zip(found, (train, test), strict=True)
     )
+    task.fit(seen)
+    return task, seen, asked
 
 
 @pytest.mark.parametrize("name", ["asr", "speech_translation", "detection"])
 def test_the_oracle_of_sounds_and_pictures_reaches_the_ceiling_and_no_baseline_does(name, tmp_path):
-    if find_task(name).view == "speech":
-        pytest.importorskip("espeakng_loader")
     task, train, test = _heard_and_seen(name, tmp_path)
-    task.fit(train)
     ceiling = trivial.ceiling(task, train, test)
     outputs = task.oracle(train, test)
     assert task.score_examples(outputs, test).figures[task.primary_metric] == pytest.approx(ceiling, abs=1e-9)
@@ -121,7 +121,6 @@ def test_the_oracle_of_sounds_and_pictures_reaches_the_ceiling_and_no_baseline_d
 
 def test_a_wholly_hidden_object_lowers_the_ceiling_of_detection(tmp_path):
     task, train, test = _heard_and_seen("detection", tmp_path, test=10)
-    task.fit(train)
     assert trivial.ceiling(task, train, test) == pytest.approx(100.0)
     back, front = (20, 20, 40, 40), (19, 19, 41, 41)
     one = test[0].source.things[0]
@@ -134,10 +133,7 @@ def test_a_wholly_hidden_object_lowers_the_ceiling_of_detection(tmp_path):
 
 @pytest.mark.parametrize("name", daily(TASKS, "asr", "detection", "qa"))
 def test_no_baseline_is_worse_than_the_empty_output(name, tmp_path):
-    if find_task(name).view == "speech":
-        pytest.importorskip("espeakng_loader")
     task, train, test = _heard_and_seen(name, tmp_path)
-    task.fit(train)
     figures = trivial.figures(task, train, test)
     nothing = task.score_examples([None] * len(test), test).figures[task.primary_metric]
     assert figures
