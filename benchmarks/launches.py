@@ -3,9 +3,9 @@
     python -m benchmarks.launches translation parsing
 
 For each preset of `tasks/` a table's row: an update is the second one, a step of search the median of those that decode
-the validation split: a symbol left to right, a pass of blocks. What a launch and a
-wait are: see `benchmarks.pretended_device`. `--smaller` takes models of one layer and 64 examples, as the tests do;
-`--set key=value` changes the configurations.
+the validation split: a symbol left to right, a pass of blocks. A batch is one of that split, from its source to its
+outputs. What a launch and a wait are: see `benchmarks.pretended_device`. `--smaller` takes models of one layer and 64
+examples, as the tests do; `--set key=value` changes the configurations.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.experiments import joint as parts
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.search import blocks, verified_blocks
 from seq2seq_suite.search.step import Stepper
 from seq2seq_suite.training.trainer import Trainer
@@ -132,17 +133,18 @@ def chosen_device(device: torch.device) -> Iterator[None]:
 
 
 def trained(preset: str, settings: Sequence[str], directory: Path, *, resume: bool = False) -> dict[str, Part | None]:
-    """Train a preset on the device, into a run directory; what an update and a step of search count."""
+    """Train a preset on the device, into a run directory; what an update, a step of search and a batch count."""
     few = FEW if preset == "multitask" else [*FEW, *_OF_ONE_TASK]
     config = config_file.load(TASKS / f"{preset}.yaml", [*few, *settings])
     with on_the_device() as counts, chosen_device(DEVICE):
-        update, step = Meter(counts), Meter(counts)
+        update, step, batch = Meter(counts), Meter(counts), Meter(counts)
         with ExitStack() as watched:
             watched.enter_context(update.watching(Trainer, "_update"))
+            watched.enter_context(batch.watching(Predictor, "generate"))
             for owner, name in STEPS:
                 watched.enter_context(step.watching(owner, name, to_next=True))
             verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
-    return {"update": update.mean(slice(1, None)), "step": step.mean()}
+    return {"update": update.mean(slice(1, None)), "step": step.mean(), "batch": batch.mean()}
 
 
 def searched(
@@ -189,8 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--smaller", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args(arguments)
-    print("| preset | launches of an update (with views) | waits | of a step of search | waits |")
-    print("| --- |" + " --- |" * 4)
+    print("| preset | launches of an update (with views) | waits | of a step of search | waits | of a batch | waits |")
+    print("| --- |" + " --- |" * 6)
     for preset in options.presets:
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
             found = trained(preset, [*(SMALLER if options.smaller else ()), *options.set], Path(folder) / "run")

@@ -133,9 +133,8 @@ def write_blocks(
             logits, rows = _pass(stepper, rows, block, clean)
             block, clean = block.after(stepper, rows, logits, passes[alive] + 1), None
             passes[alive] = torch.maximum(passes[alive], block.passes.amax(1))
-        here = slice(start, start + size)
-        found.symbols[alive, here], found.gains[alive, here] = block.symbols, block.gains
-        found.passes[alive, here] = block.passes
+        here = alive, slice(start, start + size)
+        found.symbols[here], found.gains[here], found.passes[here] = block.symbols, block.gains, block.passes
         going = (~(block.symbols == END).any(1)).nonzero().squeeze(1)
         if not going.numel():
             return found.hypotheses(options)
@@ -208,7 +207,7 @@ class _Block:
     def after(self, stepper: Stepper, rows: Rows, logits: Tensor, number: Tensor) -> _Block:
         """With what a pass writes; `logits` (N,W,V) are its predictions, `number` (N,) the rows' counts of passes."""
         symbols, gains, states, fits = _path(stepper, rows, logits, self.symbols, self.known, self.last)
-        if not bool(fits.all()):  # the last path holds what is written, and can be completed
+        if not rows.is_stateless and not bool(fits.all()):  # the last path holds what is written, and can be completed
             kept = self.known | ~fits.unsqueeze(1)
             symbols, other, states, _ = _path(stepper, rows, logits, self.symbols, kept, self.last)
             gains = torch.where(fits.unsqueeze(1), gains, other)
@@ -222,8 +221,7 @@ class _Block:
             sure = sure.long().cumprod(1).bool()
         else:
             best = sureness.masked_fill(self.known, -1.0).argmax(1, keepdim=True)
-        sure = sure.scatter(1, best.clamp(max=symbols.size(1) - 1), True)
-        known = sure | self.known
+        known = sure.scatter(1, best.clamp(max=symbols.size(1) - 1), True) | self.known
         known = known | ((symbols == END) & known).long().cumsum(1).bool()
         new = known & ~self.known
         return replace(

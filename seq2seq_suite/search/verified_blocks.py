@@ -5,6 +5,7 @@ Letters in shapes as in `blocks`, and C slots that are checked.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -54,11 +55,10 @@ def write_verified(
 
 def _verify(stepper: Stepper, rows: Rows, previous: Tensor, alive: Tensor, found: Outputs, size: int) -> None:
     """Write the outputs of some sentences, `alive` (N,), whose rows and symbols before the first are given."""
-    model, given, number = stepper.model, offset_of(stepper, rows), 0
+    model, given = stepper.model, offset_of(stepper, rows)
     lengths, cached = torch.zeros_like(alive), alive.new_ones(alive.size(0), given, dtype=torch.bool)
     drafts: Tensor | None = None  # (N,size-1,V) logits
-    while True:
-        number += 1
+    for number in itertools.count(1):
         states, inputs = _draft(stepper, rows, previous, drafts)
         count = inputs.size(1)
         place = torch.arange(count, device=alive.device)
@@ -67,20 +67,22 @@ def _verify(stepper: Stepper, rows: Rows, previous: Tensor, alive: Tensor, found
         last_step = places + 1 == found.limit[alive].unsqueeze(1)
         scores = _processed(stepper, model.logits(hidden[:, :count], rows.memory).float(), states, last_step)
         gains, best = scores.max(-1)
-        right = (best[:, :-1] == inputs[:, 1:]) & (best[:, :-1] != END)
-        accepted = right.long().cumprod(1).sum(1)
+        accepted = ((best[:, :-1] == inputs[:, 1:]) & (best[:, :-1] != END)).long().cumprod(1).sum(1)
         written = place <= accepted.unsqueeze(1)
-        row, column = alive.unsqueeze(1).expand_as(places)[written], places[written]
-        found.symbols[row, column], found.gains[row, column] = best[written], gains[written]
-        found.passes[row, column] = number
+        at = written.nonzero(as_tuple=True)
+        into = alive[at[0]], places[at]
+        found.symbols[into], found.gains[into], found.passes[into] = best[at], gains[at], number
         chosen = accepted.unsqueeze(1)
-        previous, lengths = best.gather(1, chosen).squeeze(1), lengths + accepted + 1
-        cached = torch.cat((cached, written), 1)
+        previous, lengths, cached = (
+            best.gather(1, chosen).squeeze(1),
+            lengths + accepted + 1,
+            torch.cat((cached, written), 1),
+        )
         going = (previous != END).nonzero().squeeze(1)
         if not going.numel():
             return
-        behind = hidden[:, count:].unflatten(1, (count, size))
-        behind = behind[torch.arange(alive.size(0), device=alive.device), accepted, 1:]
+        each = torch.arange(alive.size(0), device=alive.device)
+        behind = hidden[:, count:].unflatten(1, (count, size))[each, accepted, 1:]
         drafts = model.logits(behind, rows.memory).float()[going]
         rows = stepper.advance(_picked(rows, states, accepted), previous).select(going, going)
         previous, lengths, cached, alive = (part[going] for part in (previous, lengths, cached, alive))

@@ -146,15 +146,17 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
     for directory in runs:
         directory.parent.mkdir(parents=True, exist_ok=True)
 
+    begun: list[subprocess.Popen[bytes]] = []
+
     def run(directory: Path) -> str:
         print(f"{directory.name}: {' '.join(runs[directory][1])}", flush=True)
         with nullcontext() if jobs == 1 else log_of(directory).open("w", encoding="utf-8") as log:
-            code = subprocess.run(missing[directory](), check=False, stdout=log, stderr=log).returncode
-        return f"exit code {code}"
+            process = subprocess.Popen(missing[directory](), stdout=log, stderr=log)
+            begun.append(process)
+            return f"exit code {process.wait()}"
 
-    more = ["--trust-code"] if trusts() else []
     missing = {
-        directory: partial(_command, directory, yaml, overrides, more)
+        directory: partial(_command, directory, yaml, overrides, ["--trust-code"] if trusts() else [])
         for directory, (yaml, overrides) in runs.items()
         if not _has_ended(directory, configs[directory])
     }
@@ -162,11 +164,17 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         ends = cluster.run(missing)
     else:
         with ThreadPoolExecutor(jobs) as pool:
-            ends = dict(zip(missing, pool.map(run, missing), strict=True))
+            try:
+                ends = dict(zip(missing, pool.map(run, missing), strict=True))
+            except BaseException:  # a signal to this process alone stops its runs, too; they save first
+                for process in begun:
+                    process.terminate()
+                raise
     failed = [f"{directory.name} ({end})" for directory, end in ends.items() if end != "exit code 0"]
     if failed:
-        names = ", ".join(failed)
-        raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to resume them")
+        raise RunError(
+            f"{len(failed)} of {len(runs)} runs failed: {', '.join(failed)}; call sweep again to resume them"
+        )
 
 
 def _command(directory: Path, yaml: Path, overrides: Sequence[str], more: Sequence[str]) -> list[str]:

@@ -3,6 +3,9 @@
 import csv
 import json
 import statistics
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,23 @@ training: {{max_updates: 1, validate_every: 1, threads: 1}}
 def test_a_run_is_a_program_of_its_own(yaml, tmp_path):
     assert cli.main(["sweep", str(yaml), "backbone.norm=layer", "--output", str(tmp_path / "runs")]) == 0
     assert [*tmp_path.glob("runs/*/summary.json")]
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_sweep_alone_stops_its_runs_which_save_first(yaml, tmp_path):
+    command = ["backbone.norm=layer,rms", "training.max_updates=100000", "training.max_minutes=60"]
+    command += ["training.validate_every=100000", "--output", str(tmp_path / "runs"), "--jobs", "2"]
+    process = subprocess.Popen([sys.executable, "-m", "seq2seq_suite", "sweep", str(yaml), *command])
+    found = []
+    while len(found) < 2 and process.poll() is None:
+        time.sleep(0.1)
+        found = [path for path in tmp_path.glob("runs/*/metrics.jsonl") if path.stat().st_size]
+    process.terminate()
+    assert process.wait(60) == 130  # it waits for its runs
+    for path in found:
+        last = json.loads((path.parent / "checkpoints/last/state.json").read_text())
+        assert 0 < last["progress"]["update"] < 100000
+        assert "interrupted" in sweep.log_of(path.parent).read_text()
 
 
 def test_runs_are_made_once_and_compared(yaml, tmp_path, capfd, monkeypatch):

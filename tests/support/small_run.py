@@ -95,15 +95,15 @@ def in_forks(folder: Path) -> SimpleNamespace:
         folder: the only one in which runs may write.
     """
 
-    def run(command: list[str], *, check: bool, stdout: Any, stderr: Any) -> SimpleNamespace:
+    def run(command: list[str], *, check: bool = False, stdout: Any, stderr: Any) -> SimpleNamespace:
         python, module, package, *words = command
         assert (python, module, package, check) == (sys.executable, "-m", "seq2seq_suite", False)
         ended = commands.start(cli.main, words, folder, limit=60.0).wait()
         (stdout or sys.stdout).write(ended.out)
         (stderr or sys.stderr).write(ended.err)
-        return SimpleNamespace(returncode=ended.code)
+        return SimpleNamespace(returncode=ended.code, wait=lambda: ended.code)
 
-    return SimpleNamespace(run=run)
+    return SimpleNamespace(run=run, Popen=run)
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:
