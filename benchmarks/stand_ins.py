@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
+
+from seq2seq_suite.training.muon import Muon
+from seq2seq_suite.training.optimizer import set_rate
 
 WIDTH, INNER, HEADS, LAYERS = 128, 512, 4, 3
 PIECES = {"marian": 3000, "t5": 4000}  # of each side; of all texts
@@ -167,8 +170,8 @@ def _train(
     tokens: int,
     peak: float = 1e-3,
 ) -> dict[str, Any]:
-    """Train with AdamW, whose rate rises for a tenth of the CPU time and falls to 0."""
-    draw, optimizer = random.Random(seed), torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=0.01)
+    """Train with Muon, embeddings and norms with AdamW; the rate rises for a tenth of the CPU time and falls to 0."""
+    draw, optimizers = random.Random(seed), _optimizers(model)
     begin, updates, epochs, loss = time.process_time(), 0, 0.0, torch.tensor(float("nan"))
     model.train()
     while (share := (time.process_time() - begin) / (60 * minutes)) < 1:
@@ -176,15 +179,16 @@ def _train(
         for batch in _batches(pairs, tokens, draw):
             if (share := (time.process_time() - begin) / (60 * minutes)) >= 1:
                 break
-            for group in optimizer.param_groups:
-                group["lr"] = peak * min(share / 0.1, (1 - share) / 0.9)
+            for optimizer in optimizers:
+                set_rate(optimizer, peak * min(share / 0.1, (1 - share) / 0.9))
             sources, targets = _padded([one for one, _ in batch], pad), _padded([two for _, two in batch], IGNORED)
             with torch.autocast("cpu", torch.bfloat16, enabled=torch.cpu._is_avx512_bf16_supported()):
                 loss = model(input_ids=sources, attention_mask=sources != pad, labels=targets).loss
-            optimizer.zero_grad()
+            model.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
+            for optimizer in optimizers:
+                optimizer.step()
             updates, epochs = updates + 1, epochs + len(batch) / len(pairs)
     seconds, parameters = time.process_time() - begin, sum(one.numel() for one in model.parameters())
     return {
@@ -194,6 +198,15 @@ def _train(
         "loss": round(loss.item(), 3),
         "parameters": parameters,
     }
+
+
+def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices between hidden states, at three times the rate of AdamW, which has the rest."""
+    linear = [part for name, part in model.named_modules() if isinstance(part, nn.Linear) and name != "lm_head"]
+    hidden = {part.weight for part in linear}
+    rest = [one for one in model.parameters() if one not in hidden]
+    matrices = {"params": [part.weight for part in linear], "factor": 3.0}
+    return [Muon([matrices], lr=0.0, weight_decay=0.01), torch.optim.AdamW(rest, lr=0.0, weight_decay=0.01)]
 
 
 def _batches(pairs: Sequence[Pair], tokens: int, draw: random.Random) -> Iterator[list[Pair]]:

@@ -340,7 +340,8 @@ def _cells(
         runs, folders = _folders(study, output, yaml, seed)
         for name, changes in study.variants.items():
             own = chain.filled(changes, runs | folders, updates)
-            found.append((name, yaml, [*common, *config_file.as_overrides(own)]))
+            kept = (one for one in common if "data.path" not in own or not one.startswith("miniworld."))
+            found.append((name, yaml, [*kept, *config_file.as_overrides(own)]))
     return found
 
 
@@ -357,8 +358,7 @@ def _cell(
 
     `begun` has what each run began from.
     """
-    found, row = [read_summary(directory) for directory in directories], row or split
-    runs = []
+    found, row, runs = [read_summary(directory) for directory in directories], row or split, []
     for directory, one in zip(directories, found, strict=True):
         all_of_them = [one, *map(read_summary, (begun or {}).get(directory, ()))]
         decoding, likelihood = one.decoding.get(row, {}), one.likelihood.get(row, {})

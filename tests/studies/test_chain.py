@@ -122,6 +122,13 @@ def test_a_share_of_updates_is_one_of_what_the_command_line_says(folder):
     assert [own[-1] for *_, own in cells] == [f"training.max_updates={number}" for number in (20, 10, 5, 10)]
 
 
+def test_rows_with_data_of_their_own_leave_out_how_the_others_are_generated(folder):
+    (folder / "t.yaml").write_text(EXPERIMENT.replace("DATA", "miniworld") + "miniworld: {world: rich}\n")
+    words = ["miniworld.words=50"]
+    cells = study._cells(study.load(folder / "s.yaml", overrides=words), folder / "s.yaml", words)
+    assert [name for name, _, own in cells if words[0] in own] == ["left", "begun", "half"]
+
+
 def test_what_no_name_is_in_braces_stays():
     assert chain.named({"a": "x{y}z{u}", "b": 3, "c": "plain"}) == ["y", "u"]
     assert chain.filled({"qa.note": "1/2", chain.UPDATES: 7}, {}, 100) == {"qa.note": "1/2", chain.UPDATES: 7}
