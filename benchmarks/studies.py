@@ -113,7 +113,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_intermixed_args(given)
-    asked = study.load(arguments.study, yamls=arguments.on)
+    asked = study.load(arguments.study, yamls=arguments.on, overrides=arguments.override)
     if arguments.beside and (not arguments.times or len(asked.yamls) > 1):
         parser.error("--beside goes with --times and one experiment")
     cells = study.run(

@@ -142,12 +142,14 @@ def _rows_of(value: Any, rows: Tensor) -> Any:
 class States(PerRow):
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
-    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
+    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; `copied` (B,P,D)
+    is what the slots of hidden symbols read at P places of the output; or None.
     """
 
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
+    copied: Tensor | None = None
 
 
 @dataclass(frozen=True)

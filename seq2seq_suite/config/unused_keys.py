@@ -160,12 +160,13 @@ _USES = (
         lambda config: config.search.block == 0,
     ),
     Use(
-        ("strategy.weighting", "strategy.tail"),
+        ("strategy.weighting", "strategy.tail", "strategy.copy_ratio"),
         "strategy.block",
         "above 1",
         lambda size: size != 1,
         lambda config: set(getattr(config.strategy, "blocks", ())) <= {1},
     ),
+    Use(("strategy.copy_ratio",), "backbone.encoder", "other than none", lambda kind: kind != "none"),
     among(("backbone.norm_warmup",), "backbone.norm", "power"),
     Use(("training.compile",), "training.shard", "false", lambda shard: not shard),
     # What step.cpp does not know.

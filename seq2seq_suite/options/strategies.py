@@ -271,6 +271,10 @@ class BlocksOptions(WithSource):
     block: Few = 4  # symbols of a block; 1 is left to right
     blocks: tuple[Few, ...] = ()  # lengths, of which each batch of the training draws one; none: always `block`
     joint: NotNegativeFloat = 1.0  # weight of the left-to-right loss, which search.order verified needs
+    copy_ratio: NotNegativeFloat = (
+        0.0  # target symbols per encoder position, about: hidden symbols' slots also read the
+    )
+    # encoder's state at their place, as a length head's do; 0: they do not
     weighting: Literal["bound", "none"] = "bound"  # of hidden symbols: block / those hidden in it, as the bound on the
     # log-likelihood has it; or all alike
     tail: Literal["end", "none"] = "end"  # what is learned behind END in its block: END again, or nothing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, NEVER, PAD, Batch, Constraint, Hypothesis
+from seq2seq_suite.common.types import END, NEVER, PAD, Batch, Constraint, Hypothesis, States
 from seq2seq_suite.search.step import Rows, Stepper
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def slot_inputs(
     *,
     offset: int | Tensor = 0,
 ) -> Tensor:
-    """The decoder's input (N,T,D) of slots that hold symbols (N,T).
+    """The decoder's input (N,T,D) of slots that hold symbols (N,T); hidden ones read what is `copied` there, too.
 
     Args:
         model, memory, offset: as of `Seq2Seq.embed`.
@@ -81,12 +81,30 @@ def slot_inputs(
         known: (N,T) bool, where that state is known, because nothing before it is hidden.
     """
     hidden = ~known.unsqueeze(2)
-    return model.embed(
+    x = model.embed(
         symbols,
         memory,
         offset=offset,
         **{name: part.masked_fill(hidden, _NOTHING[name]) for name, part in state.items()},
     )
+    if (copied := memory.states.copied) is None:
+        return x
+    place = torch.arange(symbols.size(1), device=x.device)
+    place = place + (offset.unsqueeze(1) if isinstance(offset, Tensor) else offset)
+    index = place.clamp(max=copied.size(1) - 1).expand_as(symbols).unsqueeze(2).expand(-1, -1, copied.size(2))
+    there = copied.repeat_interleave(symbols.size(0) // copied.size(0), 0).gather(1, index)
+    return x + there.masked_fill((symbols != MASK).unsqueeze(2), 0.0).to(x.dtype)
+
+
+def copied_by_place(states: States, ratio: float) -> Tensor:
+    """(B,P,D) the encoder's states in steps of 1 / `ratio` positions, the last one again behind the source's end.
+
+    Source: Gu et al. 2018, section 3.1 (uniform copies).
+    Differs: the output's length is not known, so that a ratio takes its place.
+    """
+    steps = torch.arange(round(states.mask.size(1) * ratio) + 1, device=states.mask.device) / ratio
+    index = torch.minimum(steps.round().long(), (states.mask.sum(1, keepdim=True) - 1).clamp(min=0))
+    return states.values.gather(1, index.unsqueeze(2).expand(-1, -1, states.values.size(2)))
 
 
 def described(stepper: Stepper, states: Sequence[Rows]) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ Letters in shapes: B sentences, T target symbols, L slots of noised blocks, K bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from seq2seq_suite.common.types import END, Batch, Distributions, Loss
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.blocks import MASK, slot_inputs, write_blocks
+from seq2seq_suite.search.blocks import MASK, copied_by_place, slot_inputs, write_blocks
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.verified_blocks import write_verified
 from seq2seq_suite.strategies.assisted import Assisted
@@ -157,6 +157,15 @@ class Blocks(Assisted):
     def __init__(self, options: BlocksOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries):
         super().__init__(options, target, width, auxiliaries)  # pyright: ignore[reportArgumentType]: its options are ours
         self.write, self.verify = write_blocks, write_verified
+
+    def encode_source(self, model: Seq2Seq, batch: Batch) -> Memory:
+        """See `Strategy`; with what hidden slots read of the source."""
+        memory = super().encode_source(model, batch)
+        if not self.options.copy_ratio:
+            return memory
+        return replace(
+            memory, states=replace(memory.states, copied=copied_by_place(memory.states, self.options.copy_ratio))
+        )
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols to predict, those behind END not counted."""

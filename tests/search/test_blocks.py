@@ -68,7 +68,7 @@ def test_verified_outputs_are_those_of_greedy_search(make_model, make_batch, bac
         batch = make_batch([5, 3, 4, 6], [2] * 4, seed=seed, target_symbols=6)
         saved += verified(
             model,
-            strategy_of(Blocks, kernel=kernel),
+            strategy_of(Blocks, kernel=kernel, copy_ratio=1.5 if seed % 2 and not backbone else 0.0),
             batch,
             [9, 16, 12, 1],
             expect=strategy_of(Autoregressive, kernel=kernel),
@@ -181,9 +181,11 @@ def test_texts_are_continued_behind_what_is_given(make_model, make_batch, order)
 
 
 @torch.no_grad()
-def plainly(model, batch: Batch, size: int, limit: int, order: str, threshold: float) -> tuple[list[int], list[int]]:
+def plainly(
+    model, strategy: Blocks, batch: Batch, size: int, limit: int, order: str, threshold: float
+) -> tuple[list[int], list[int]]:
     """The output of a batch of one, END included, and the pass that wrote each symbol, by a training pass a time."""
-    memory, symbols, passes, number = model.prepare(model.encode(batch)), [], [], 0
+    memory, symbols, passes, number = strategy.encode_source(model, batch), [], [], 0
     while True:
         width, last = size, limit - 1 - len(symbols)
         written: list[int | None] = [None] * width
@@ -234,15 +236,16 @@ def test_a_search_is_its_plain_loop(make_model, make_batch, order, threshold, ke
     for seed in range(4):
         model = make_model(SMALL, noise=0.6, seed=seed, kernel=kernel)
         batch, limits = make_batch([5, 3, 4], [2] * 3, seed=seed, target_symbols=6), [11, 8, 2]
+        strategy = strategy_of(Blocks, kernel=kernel, copy_ratio=seed / 2)
         for size in (2, 5):
-            found = strategy_of(Blocks, kernel=kernel).generate(
+            found = strategy.generate(
                 model,
                 batch,
                 limit=torch.tensor(limits),
                 options=SearchOptions(block=size, order=order, threshold=threshold),
             )
             for row, most in enumerate(limits):
-                symbols, passes = plainly(model, alone(batch, row), size, most, order, threshold)
+                symbols, passes = plainly(model, strategy, alone(batch, row), size, most, order, threshold)
                 assert found[row][0].symbols == tuple(symbols[:-1]), (seed, size, row)
                 assert found[row][0].details["passes"] == tuple(passes), (seed, size, row)
                 assert found[row][0].complete == (len(symbols) < most)

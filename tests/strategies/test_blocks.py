@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from seq2seq_suite.common.types import BEGIN, END
 from seq2seq_suite.config.config_file import load
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.options.search import Search as SearchOptions
-from seq2seq_suite.search.blocks import MASK
+from seq2seq_suite.search.blocks import MASK, slot_inputs
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.block_language_model import BlockLanguageModel
 from seq2seq_suite.strategies.blocks import Blocks, Layout, hidden_cross_entropy
@@ -82,15 +83,16 @@ def test_blocks_of_one_symbol_are_the_guided_parser(make_model, make_parsing, li
 
 
 @pytest.mark.parametrize("backbone", BACKBONES, ids=str)
-@pytest.mark.parametrize(("size", "phase"), [(2, 0), (3, 1), (4, 2), (9, 0)])
-def test_one_pass_is_a_pass_for_each_block(make_model, make_batch, size, phase, backbone):
+@pytest.mark.parametrize(("size", "phase", "ratio"), [(2, 0, 0.0), (3, 1, 1.4), (4, 2, 0.5), (9, 0, 0.0)])
+def test_one_pass_is_a_pass_for_each_block(make_model, make_batch, size, phase, ratio, backbone):
     model, batch = make_model(**backbone), make_batch([5], [7])
-    memory, layout = model.prepare(model.encode(batch)), Layout.of(batch, size, phase=phase)
+    encoded = partial(strategy_of(Blocks, copy_ratio=ratio).encode_source, model, batch)
+    memory, layout = encoded(), Layout.of(batch, size, phase=phase)
     hidden = layout.draw()
     states, _ = Blocks.states(model, batch, memory, layout, hidden)
     weight = torch.randn_like(states)
     (states * weight).sum().backward()
-    expected, memory, found = gradients(model), model.prepare(model.encode(batch)), []
+    expected, memory, found = gradients(model), encoded(), []
     clean = torch.cat((torch.tensor([[BEGIN]]), layout.target[:, :-1]), 1)
     for number in layout.number.unique():
         own = (layout.number == number).nonzero().flatten()
@@ -101,10 +103,27 @@ def test_one_pass_is_a_pass_for_each_block(make_model, make_batch, size, phase, 
         if start:
             past = torch.ones(1, start, start, dtype=torch.bool).tril()
             _, cache = model.decode(model.embed(clean[:, :start], memory), past, memory, cache)
-        found.append(model.decode(model.embed(held, memory, offset=start), None, memory, cache)[0])
+        slots = slot_inputs(model, memory, held, {}, torch.ones_like(held, dtype=torch.bool), offset=start)
+        found.append(model.decode(slots, None, memory, cache)[0])
     torch.testing.assert_close(torch.cat(found, 1), states, **CLOSE)
     (torch.cat(found, 1) * weight).sum().backward()
     torch.testing.assert_close(gradients(model), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("ratio", [0.4, 1.0, 2.5])
+def test_a_hidden_slot_reads_the_source_at_its_place_and_others_do_not(make_model, make_batch, ratio):
+    model, batch = make_model(), make_batch([5, 3], [4, 4])
+    plain, memory = (strategy_of(Blocks, copy_ratio=one).encode_source(model, batch) for one in (0.0, ratio))
+    offset = torch.tensor([2, 0])
+    for symbols in (torch.full((2, 9), MASK), torch.full((2, 9), 5)):
+        read = [slot_inputs(model, one, symbols, {}, symbols == 5, offset=offset) for one in (memory, plain)]
+        for row, length in enumerate((5, 3)):
+            for place in range(9):
+                source = min(round((place + int(offset[row])) / ratio), length - 1)
+                expected = memory.states.values[row, source] if symbols[0, 0] == MASK else torch.zeros(1)
+                torch.testing.assert_close(
+                    (read[0] - read[1])[row, place], expected.expand(read[0].size(2)), rtol=1e-4, atol=1e-5
+                )
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
@@ -199,9 +218,9 @@ def test_all_contents_of_a_block_have_probability_one_in_any_order(make_model, m
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_padding_never_changes_the_states(make_model, make_batch, size):
     model, batch = make_model(), make_batch([5, 3, 6], [4, 6, 1])
-    layout = Layout.of(batch, size, phase=1)
+    strategy, layout = strategy_of(Blocks, copy_ratio=1.3), Layout.of(batch, size, phase=1)
     hidden = layout.draw()
-    states, _ = Blocks.states(model, batch, model.prepare(model.encode(batch)), layout, hidden)
+    states, _ = Blocks.states(model, batch, strategy.encode_source(model, batch), layout, hidden)
     for row in range(3):
         one = alone(batch, row)
         own = Layout.of(one, size, phase=1)
@@ -209,7 +228,7 @@ def test_padding_never_changes_the_states(make_model, make_batch, size):
         assert torch.equal(own.target[0, :slots], layout.target[row, :slots])
         assert torch.equal(own.asked[0, :slots], layout.asked[row, :slots]) and layout.real[row].sum() == slots
         found, _ = Blocks.states(
-            model, one, model.prepare(model.encode(one)), own, hidden[row : row + 1, : own.target.size(1)]
+            model, one, strategy.encode_source(model, one), own, hidden[row : row + 1, : own.target.size(1)]
         )
         torch.testing.assert_close(found[0, :slots], states[row, :slots], **CLOSE)
 
@@ -299,6 +318,11 @@ def test_a_text_is_judged_exactly_from_left_to_right_and_else_by_the_mean_of_the
         (["search.compile=true"], "search.compile true has no effect with strategy.kind blocks"),
         (["search.drafter=ctc"], "search.drafter ctc has no effect with"),
         (["search.order=verified", "search.threshold=0.5"], "search.threshold 0.5 has no effect with search.order"),
+        (
+            ["backbone.encoder=none", "backbone.max_positions=1000", "strategy.copy_ratio=1"],
+            "copy_ratio 1.0 has no effect",
+        ),
+        (["strategy.block=1", "search.order=left", "strategy.copy_ratio=1"], "strategy.copy_ratio 1.0 has no effect"),
         (["strategy.block=200"], "blocks of 200 symbols need 2 [*] 200 positions more than the longest output"),
         (["search.block=200"], "blocks of 200 symbols need"),
         (["search.order=verified", "search.block=33"], "verified drafts 33 blocks of 33 symbols.* set search.block=32"),
