@@ -334,9 +334,10 @@ def _cells(
 ) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
     common, found = [*config_file.as_overrides(study.settings), *overrides], []
+    kind = [f"strategy.kind={one}" for one in [next(iter(study.variants.values())).get("strategy.kind")] if one]
     for yaml in (config_file.find(one, path.parent) for one in study.yamls):
         shared = any(chain.UPDATES in changes for changes in study.variants.values())
-        updates = config_file.load(yaml, common, own=True).training.max_updates if shared else 0
+        updates = config_file.load(yaml, [*common, *kind], own=True).training.max_updates if shared else 0
         runs, folders = _folders(study, output, yaml, seed)
         for name, changes in study.variants.items():
             own = chain.filled(changes, runs | folders, updates)
