@@ -77,8 +77,7 @@ class Batch:
 
     def select(self, rows: Sequence[int]) -> Batch:
         """The given rows, padded as they were."""
-        chosen = list(rows)
-        return replace(self._map(lambda tensor: tensor[chosen]), indices=tuple(self.indices[row] for row in chosen))
+        return replace(self._map(lambda part: part[list(rows)]), indices=tuple(self.indices[row] for row in rows))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         names = ("source", "source_mask", "target", "target_mask", "given")
@@ -142,8 +141,7 @@ def _rows_of(value: Any, rows: Tensor) -> Any:
 class States(PerRow):
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
-    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; `copied` (B,P,D)
-    is what the slots of hidden symbols read at P places of the output; or None.
+    `symbols` (B,S') are those that outputs may copy; `copied` (B,P,D) is what hidden symbols' slots read by place.
     """
 
     values: Tensor
