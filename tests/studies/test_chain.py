@@ -9,6 +9,7 @@ from task_tools import write_rows
 
 from benchmarks import surface
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config import config_file
 from seq2seq_suite.studies import chain, study
 
 EXPERIMENT = """task: translation
@@ -127,6 +128,15 @@ def test_rows_with_data_of_their_own_leave_out_how_the_others_are_generated(fold
     words = ["miniworld.words=50"]
     cells = study._cells(study.load(folder / "s.yaml", overrides=words), folder / "s.yaml", words)
     assert [name for name, _, own in cells if words[0] in own] == ["left", "begun", "half"]
+
+
+def test_a_key_of_one_kind_of_decoder_reaches_its_rows_alone(folder):
+    text = STUDY.replace("left: {}", "left: {strategy.kind: autoregressive}")
+    (folder / "s.yaml").write_text(text.replace("half: {", "half: {strategy.kind: autoregressive, "))
+    ratio = ["strategy.copy_ratio=0.5"]
+    cells = study._cells(study.load(folder / "s.yaml", overrides=ratio), folder / "s.yaml", ratio)
+    found = {name: config_file.load(yaml, own).strategy for name, yaml, own in cells}
+    assert [getattr(one, "copy_ratio", None) for one in found.values()] == [None, 0.5, 0.5, None]
 
 
 def test_what_no_name_is_in_braces_stays():
