@@ -157,17 +157,12 @@ def write_blocks(
         if not going.numel():
             return found.hypotheses(options)
         states = _states_along(stepper, rows, block.symbols)
-        known = torch.ones_like(block.known)
-        clean = slot_inputs(
-            stepper.model,
-            rows.memory,
-            block.inputs,
-            described(stepper, states[:-1]),
-            known,
-            offset=offset_of(stepper, rows),
-        )[going]
-        rows, previous = states[-1].select(going, going), block.symbols[going, -1]
-        alive, start = alive[going], start + size
+        clean = model.embed(
+            block.inputs, rows.memory, offset=offset_of(stepper, rows), **described(stepper, states[:-1])
+        )
+        rows, previous, start = states[-1], block.symbols[:, -1], start + size
+        if going.numel() < alive.numel():
+            rows, clean, previous, alive = rows.select(going, going), clean[going], previous[going], alive[going]
 
 
 @dataclass(frozen=True)

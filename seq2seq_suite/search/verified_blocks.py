@@ -72,9 +72,8 @@ def _verify(stepper: Stepper, rows: Rows, previous: Tensor, alive: Tensor, found
         at = written.nonzero(as_tuple=True)
         into = alive[at[0]], places[at]
         found.symbols[into], found.gains[into], found.passes[into] = best[at], gains[at], number
-        chosen = accepted.unsqueeze(1)
         previous, lengths, cached = (
-            best.gather(1, chosen).squeeze(1),
+            best.gather(1, accepted.unsqueeze(1)).squeeze(1),
             lengths + accepted + 1,
             torch.cat((cached, written), 1),
         )
@@ -84,8 +83,10 @@ def _verify(stepper: Stepper, rows: Rows, previous: Tensor, alive: Tensor, found
         each = torch.arange(alive.size(0), device=alive.device)
         behind = hidden[:, count:].unflatten(1, (count, size))[each, accepted, 1:]
         drafts = model.logits(behind, rows.memory).float()[going]
-        rows = stepper.advance(_picked(rows, states, accepted), previous).select(going, going)
-        previous, lengths, cached, alive = (part[going] for part in (previous, lengths, cached, alive))
+        rows = stepper.advance(_picked(rows, states, accepted), previous)
+        if going.numel() < alive.numel():  # which copies the cache and computes anew what is kept for a memory
+            rows = rows.select(going, going)
+            previous, lengths, cached, alive = (part[going] for part in (previous, lengths, cached, alive))
 
 
 def _draft(stepper: Stepper, rows: Rows, previous: Tensor, logits: Tensor | None) -> tuple[list[Rows], Tensor]:
@@ -117,8 +118,7 @@ def _wide_pass(
         size: W.
     """
     model, (count, slots), device = stepper.model, inputs.shape, inputs.device
-    state, everywhere = described(stepper, states), torch.ones_like(inputs, dtype=torch.bool)
-    clean = slot_inputs(model, rows.memory, inputs, state, everywhere, offset=offset)
+    clean = model.embed(inputs, rows.memory, offset=offset, **(state := described(stepper, states)))
     first = torch.arange(size, device=device) == 0
     held = torch.where(first, inputs.unsqueeze(2), MASK).flatten(0, 1)  # (N*C,W)
     state = {name: part.unsqueeze(2).expand(-1, -1, size, -1).flatten(0, 1) for name, part in state.items()}
