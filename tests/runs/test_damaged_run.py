@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from daily import daily
@@ -145,7 +146,7 @@ def test_a_sweep_goes_on_with_a_run_whose_summary_is_damaged(run, tmp_path, monk
     shutil.copy(run / "config.yaml", tmp_path / "c.yaml")
     commands = []
     monkeypatch.setattr(
-        subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess(command, 0)
+        subprocess, "Popen", lambda command, **_: commands.append(command) or SimpleNamespace(wait=lambda: 0)
     )
     for count, text in enumerate([(run / "summary.json").read_text(), "", "{}"]):
         (run / "summary.json").write_text(text)
