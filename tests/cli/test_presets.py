@@ -58,6 +58,8 @@ def test_every_preset_is_listed_with_a_line(capsys):
         for name, one in configs.items()
         if all(part.data.path == "miniworld" for part in one.tasks.values() or [one])
     }
+    worlds = {part.miniworld.world for name in embedded for part in configs[name].tasks.values() or [configs[name]]}
+    assert worlds == {"rich"}
     for name, config in configs.items():
         limit = config.training.max_minutes
         shown = re.match(r"(\d+) min  ", {**embedded, **real}[name])
