@@ -151,13 +151,6 @@ _USES = (
         lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive",
     ),
     among(("search.threshold",), "search.order", "left", "any"),
-    Use(
-        ("search.order",),
-        "strategy.joint",
-        "above 0, or a run in init_from, so that the half that checks drafts has learned",
-        lambda weight: weight != 0.0,
-        lambda config: config.search.order == "verified" and not config.init_from,
-    ),
     Use(("search.order", "search.threshold"), "search.block", "above 1", lambda size: size != 1),
     Use(
         ("search.order", "search.threshold"),

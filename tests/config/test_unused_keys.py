@@ -81,12 +81,6 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
         ),
         (
             "translation",
-            "search.order=verified strategy.kind=blocks strategy.joint=0",
-            "strategy.joint 0.0",
-            "strategy.joint above 0",
-        ),
-        (
-            "translation",
             "search.threshold=0.5 strategy.kind=blocks strategy.block=1 strategy.blocks=[1,4]",
             "strategy.block 1",
             "strategy.block above 1",
@@ -236,10 +230,9 @@ def test_a_joint_run_refuses_what_only_its_tasks_can_use():
         "strategy.block=1 search.block=4 search.order=any search.threshold=0.5",
         "strategy.block=1 strategy.blocks=[1,4] strategy.tail=none strategy.weighting=none",
         "search.block=1 strategy.tail=none",
-        "strategy.joint=0 search.order=verified init_from=a_run_from_left_to_right",
     ],
 )
-def test_blocks_take_what_some_length_or_what_they_begin_from_uses(overrides):
+def test_blocks_of_one_symbol_leave_to_longer_ones_what_these_use(overrides):
     assert read("translation", "strategy.kind=blocks", *overrides.split()).strategy.kind == "blocks"
 
 
