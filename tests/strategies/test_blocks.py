@@ -268,7 +268,7 @@ def test_eight_trees_are_learned_to_exact_match(make_model, make_parsing, overfi
     items = task.encode(examples)
     model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1, decoder_layers=1)
     auxiliaries = auxiliaries_of(task.shape(), width=48)
-    strategy = strategy_of(Blocks, block=4, blocks=(1, 4), noise=0.0, auxiliaries=auxiliaries)
+    strategy = strategy_of(Blocks, block=4, blocks=(1, 4), joint=1.0, noise=0.0, auxiliaries=auxiliaries)
     torch.manual_seed(3)
     overfit(model, strategy, collate(items, "parsing"), updates=250)
     for order in ("left", "any", "verified"):
