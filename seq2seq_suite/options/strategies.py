@@ -270,7 +270,7 @@ class BlocksOptions(WithSource):
     label_smoothing: Fraction = 0.1  # probability spread over all symbols
     block: Few = 4  # symbols of a block; 1 is left to right
     blocks: tuple[Few, ...] = ()  # lengths, of which each batch of the training draws one; none: always `block`
-    joint: NotNegativeFloat = 4.0  # weight of the left-to-right loss, of what search.order verified writes
+    joint: NotNegativeFloat = 4.0  # weight of the left-to-right loss, which teaches what search.order verified writes
     copy_ratio: NotNegativeFloat = (
         0.0  # target symbols per encoder position, about: hidden symbols' slots also read the
     )
