@@ -265,7 +265,8 @@ def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) ->
         yield row
     if row is None:
         raise DataError(
-            f"the split '{split}' is empty, with {len(bad.report())} broken rows left out",
+            f"the split '{split}' is empty"
+            + (f", with {len(left_out)} broken rows left out" if (left_out := bad.report()) else ""),
             file=file,
             expected="at least one row",
             remedy="fill the file, or name another one under data.splits",
