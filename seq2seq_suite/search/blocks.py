@@ -80,19 +80,14 @@ def slot_inputs(
         state: of the automaton before each symbol to come, as `Seq2Seq.reads` says.
         known: (N,T) bool, where that state is known, because nothing before it is hidden.
     """
-    hidden = ~known.unsqueeze(2)
-    x = model.embed(
-        symbols,
-        memory,
-        offset=offset,
-        **{name: part.masked_fill(hidden, _NOTHING[name]) for name, part in state.items()},
-    )
+    shown = {name: part.masked_fill(~known.unsqueeze(2), _NOTHING[name]) for name, part in state.items()}
+    x = model.embed(symbols, memory, offset=offset, **shown)
     if (copied := memory.states.copied) is None:
         return x
     place = torch.arange(symbols.size(1), device=x.device)
     place = place + (offset.unsqueeze(1) if isinstance(offset, Tensor) else offset)
-    index = place.clamp(max=copied.size(1) - 1).expand_as(symbols).unsqueeze(2).expand(-1, -1, copied.size(2))
-    there = copied.repeat_interleave(symbols.size(0) // copied.size(0), 0).gather(1, index)
+    index = place.clamp(max=copied.size(1) - 1).expand_as(symbols).reshape(copied.size(0), -1, 1)
+    there = copied.gather(1, index.expand(-1, -1, copied.size(2))).view(x.shape)
     return x + there.masked_fill((symbols != MASK).unsqueeze(2), 0.0).to(x.dtype)
 
 
@@ -215,7 +210,7 @@ class _Block:
     def has_state(self) -> Tensor:
         """(N,W) bool, the slots before which nothing is hidden."""
         first = torch.ones_like(self.known[:, :1])
-        return torch.cat((first, self.known[:, :-1]), 1).long().cumprod(1).bool()
+        return torch.cat((first, self.known[:, :-1]), 1).cumprod(1).bool()
 
     def after(self, stepper: Stepper, rows: Rows, logits: Tensor, number: Tensor) -> _Block:
         """With what a pass writes; `logits` (N,W,V) are its predictions, `number` (N,) the rows' counts of passes."""
@@ -224,18 +219,19 @@ class _Block:
             kept = self.known | ~fits.unsqueeze(1)
             symbols, other, states, _ = _path(stepper, rows, logits, self.symbols, kept, self.last)
             gains = torch.where(fits.unsqueeze(1), gains, other)
-        ends = (symbols == END).long().cumsum(1)
-        behind = ends - (symbols == END).long() > 0  # what follows END is as sure as END
+        ending = symbols == END
+        ends = ending.cumsum(1)
+        behind = ends > ending  # what follows END is as sure as END
         first_end = (ends == 0).sum(1, keepdim=True).clamp(max=symbols.size(1) - 1)
         sureness = torch.where(behind, gains.gather(1, first_end), gains).exp().masked_fill(self.known, 1.0)
         sure = self.known | (sureness >= stepper.options.threshold)
         if stepper.options.order == "left":
-            best = self.known.long().cumprod(1).sum(1, keepdim=True)  # the first one that is not written
-            sure = sure.long().cumprod(1).bool()
+            best = self.known.cumprod(1).sum(1, keepdim=True)  # the first one that is not written
+            sure = sure.cumprod(1).bool()
         else:
             best = sureness.masked_fill(self.known, -1.0).argmax(1, keepdim=True)
         known = sure.scatter(1, best.clamp(max=symbols.size(1) - 1), True) | self.known
-        known = known | ((symbols == END) & known).long().cumsum(1).bool()
+        known = known | (ending & known).cumsum(1).bool()
         new = known & ~self.known
         return replace(
             self,
@@ -299,7 +295,7 @@ def _path(
         scores = stepper.process(logits.flatten(0, 1), rows, last_step.flatten()).view(logits.shape)
         gains, best = scores.max(-1)
         best = torch.where(kept & ~last_step, symbols, best)
-        best = best.masked_fill((best == END).long().cumsum(1) - (best == END).long() > 0, END)
+        best = best.masked_fill((best == END).cumsum(1) > 0, END)
         return best, gains, [rows] * (width + 1), torch.ones_like(kept[:, 0])
     found, states, gained = [], [rows], []
     over, fits = torch.zeros_like(kept[:, 0]), torch.ones_like(kept[:, 0])

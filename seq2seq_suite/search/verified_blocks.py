@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis
 from seq2seq_suite.search.blocks import MASK, Outputs, described, offset_of, slot_inputs
@@ -55,38 +55,37 @@ def write_verified(
 
 def _verify(stepper: Stepper, rows: Rows, previous: Tensor, alive: Tensor, found: Outputs, size: int) -> None:
     """Write the outputs of some sentences, `alive` (N,), whose rows and symbols before the first are given."""
-    model, given = stepper.model, offset_of(stepper, rows)
+    model, given, limit = stepper.model, offset_of(stepper, rows), found.limit[alive].unsqueeze(1)
     lengths, cached = torch.zeros_like(alive), alive.new_ones(alive.size(0), given, dtype=torch.bool)
     drafts: Tensor | None = None  # (N,size-1,V) logits
+    left = int(limit.min())  # symbols that every output may have, were all checked ones written
     for number in itertools.count(1):
         states, inputs = _draft(stepper, rows, previous, drafts)
         count = inputs.size(1)
         place = torch.arange(count, device=alive.device)
         hidden, rows = _wide_pass(stepper, rows, states, inputs, cached, given + lengths, size)
-        places = lengths.unsqueeze(1) + place
-        last_step = places + 1 == found.limit[alive].unsqueeze(1)
+        places, left = lengths.unsqueeze(1) + place, left - count
+        last_step = None if left > 0 else places + 1 == limit
         scores = _processed(stepper, model.logits(hidden[:, :count], rows.memory).float(), states, last_step)
         gains, best = scores.max(-1)
-        accepted = ((best[:, :-1] == inputs[:, 1:]) & (best[:, :-1] != END)).long().cumprod(1).sum(1)
-        written = place <= accepted.unsqueeze(1)
-        at = written.nonzero(as_tuple=True)
-        into = alive[at[0]], places[at]
-        found.symbols[into], found.gains[into], found.passes[into] = best[at], gains[at], number
+        accepted = ((best[:, :-1] == inputs[:, 1:]) & (best[:, :-1] != END)).cumprod(1).sum(1)
+        into = alive.unsqueeze(1), places  # the next pass writes over what is not accepted, and nobody reads behind END
+        found.symbols[into], found.gains[into], found.passes[into] = best, gains, number
         previous, lengths, cached = (
             best.gather(1, accepted.unsqueeze(1)).squeeze(1),
             lengths + accepted + 1,
-            torch.cat((cached, written), 1),
+            torch.cat((cached, place <= accepted.unsqueeze(1)), 1),
         )
         going = (previous != END).nonzero().squeeze(1)
         if not going.numel():
             return
         each = torch.arange(alive.size(0), device=alive.device)
         behind = hidden[:, count:].unflatten(1, (count, size))[each, accepted, 1:]
-        drafts = model.logits(behind, rows.memory).float()[going]
         rows = stepper.advance(_picked(rows, states, accepted), previous)
         if going.numel() < alive.numel():  # which copies the cache and computes anew what is kept for a memory
-            rows = rows.select(going, going)
-            previous, lengths, cached, alive = (part[going] for part in (previous, lengths, cached, alive))
+            rows, parts = rows.select(going, going), (previous, lengths, cached, alive, limit, behind)
+            previous, lengths, cached, alive, limit, behind = (part[going] for part in parts)
+        drafts = model.logits(behind, rows.memory).float()
 
 
 def _draft(stepper: Stepper, rows: Rows, previous: Tensor, logits: Tensor | None) -> tuple[list[Rows], Tensor]:
@@ -117,47 +116,55 @@ def _wide_pass(
         offset: (N,) positions before the first slot.
         size: W.
     """
-    model, (count, slots), device = stepper.model, inputs.shape, inputs.device
-    clean = model.embed(inputs, rows.memory, offset=offset, **(state := described(stepper, states)))
-    first = torch.arange(size, device=device) == 0
+    model, (count, slots) = stepper.model, inputs.shape
+    place, first, seen = _of_drafts(slots, size, inputs.device)
     held = torch.where(first, inputs.unsqueeze(2), MASK).flatten(0, 1)  # (N*C,W)
-    state = {name: part.unsqueeze(2).expand(-1, -1, size, -1).flatten(0, 1) for name, part in state.items()}
+    state = {
+        name: part.unsqueeze(2).expand(-1, -1, size, -1).flatten(0, 1)
+        for name, part in described(stepper, states).items()
+    }
     drafted = slot_inputs(
         model,
         rows.memory,
         held,
         state,
         first.expand_as(held),
-        offset=(offset.unsqueeze(1) + torch.arange(slots, device=device)).flatten(),
-    )
-    visible = functional.pad(_seen_by_drafts(slots, size, device), (cached.size(1), 0)).repeat(count, 1, 1)
-    visible[:, :, : cached.size(1)] = cached.unsqueeze(1)
-    x = torch.cat((clean, drafted.unflatten(0, (count, slots)).flatten(1, 2)), 1)
+        offset=(offset.unsqueeze(1) + place).flatten(),
+    ).unflatten(0, (count, slots))
+    x = torch.cat((drafted[:, :, 0], drafted.flatten(1, 2)), 1)  # the first slot of a block holds what is checked
+    past = cached.unsqueeze(1).expand(-1, x.size(1), -1)
+    visible = torch.cat((past, seen.expand(count, -1, -1)), 2)
     length = rows.cache.length
     hidden, cache = model.decode(x, visible, rows.memory, rows.cache)
     return hidden, replace(rows, cache=cache.first(length + slots))
 
 
-def _seen_by_drafts(slots: int, size: int, device: torch.device) -> Tensor:
-    """(1,C + C * W,C + C * W) bool: C slots see those before; a block behind slot c sees itself and those before c."""
+@cache
+def _of_drafts(slots: int, size: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """(C,) places; (W,) bool, the first slot of a block; (1,C + C * W,C + C * W) bool, what is seen.
+
+    C slots see those before; a block behind slot c sees itself and those before c.
+    """
     place = torch.arange(slots, device=device)
     block = place.repeat_interleave(size)
     upper = torch.cat((place.unsqueeze(1) >= place, place.new_zeros(slots, slots * size, dtype=torch.bool)), 1)
     lower = torch.cat((block.unsqueeze(1) > place, block.unsqueeze(1) == block), 1)
-    return torch.cat((upper, lower)).unsqueeze(0)
+    return place, torch.arange(size, device=device) == 0, torch.cat((upper, lower)).unsqueeze(0)
 
 
-def _processed(stepper: Stepper, logits: Tensor, states: Sequence[Rows], last_step: Tensor) -> Tensor:
+def _processed(stepper: Stepper, logits: Tensor, states: Sequence[Rows], last_step: Tensor | None) -> Tensor:
     """Log-probabilities (N,C,V) behind each slot, from logits."""
     if states[0].is_stateless:
-        return stepper.process(logits.flatten(0, 1), states[0], last_step.flatten()).view(logits.shape)
-    return torch.stack(
-        [stepper.process(*one) for one in zip(logits.unbind(1), states, last_step.unbind(1), strict=True)], 1
-    )
+        each = None if last_step is None else last_step.flatten()
+        return stepper.process(logits.flatten(0, 1), states[0], each).view(logits.shape)
+    steps = [None] * len(states) if last_step is None else last_step.unbind(1)
+    return torch.stack([stepper.process(*one) for one in zip(logits.unbind(1), states, steps, strict=True)], 1)
 
 
 def _picked(rows: Rows, states: Sequence[Rows], which: Tensor) -> Rows:
     """The rows with the states that `which` (N,) chooses among those of each row."""
+    if rows.is_stateless:
+        return rows
     if len(which) == 1:
         chosen = states[int(which)]
         return replace(rows, automaton=chosen.automaton, prefixes=chosen.prefixes, history=chosen.history)
