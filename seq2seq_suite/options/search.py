@@ -39,7 +39,8 @@ class Search(Section):
     top_k: NotNegative = 0  # 0 keeps all
     top_p: Share = 1.0  # keep the most probable symbols up to this total probability (nucleus sampling)
     risk: FewOrNone = 0  # candidates, of which the output is the one that all of them agree with most, by the task's
-    # metric (minimum Bayes risk): samples, or with beam_size above 1 the beam's best; 0 or 1: the best by probability
+    # metric (minimum Bayes risk): samples, or with beam_size above 1 the beam's best, which count by their
+    # probabilities; 0 or 1: the best by probability
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
     min_length: NotNegative = 0  # fewest symbols of an output of free text, without END

@@ -108,7 +108,7 @@ class Predictor:
         if risks:
             asked = self.options.num_hypotheses
             pairs = zip(examples, ordered, strict=True)
-            ordered = [by_risk(self.task, example, candidates)[:asked] for example, candidates in pairs]
+            ordered = [by_risk(self.task, example, candidates, self.options)[:asked] for example, candidates in pairs]
         return ordered
 
     def generate(

@@ -6,6 +6,7 @@ each sentence that is not finished; W slots of a block; D width, V symbols.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -151,7 +152,7 @@ def write_blocks(
         going = (~(block.symbols == END).any(1)).nonzero().squeeze(1)
         if not going.numel():
             return found.hypotheses(options)
-        states = _states_along(stepper, rows, block.symbols)
+        states = list(itertools.accumulate(block.symbols.unbind(1), stepper.advance, initial=rows))
         clean = model.embed(
             block.inputs, rows.memory, offset=offset_of(stepper, rows), **described(stepper, states[:-1])
         )
@@ -310,11 +311,3 @@ def _path(
         gained.append(gains)
         states.append(stepper.advance(states[-1], best))
     return torch.stack(found, 1), torch.stack(gained, 1), states, fits
-
-
-def _states_along(stepper: Stepper, rows: Rows, symbols: Tensor) -> list[Rows]:
-    """The rows before each of the symbols (N,T), and after the last."""
-    states = [rows]
-    for symbol in symbols.unbind(1) if not rows.is_stateless else ():
-        states.append(stepper.advance(states[-1], symbol))
-    return states if len(states) > 1 else [rows] * (symbols.size(1) + 1)

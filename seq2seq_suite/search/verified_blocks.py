@@ -155,8 +155,8 @@ def _of_drafts(slots: int, size: int, device: torch.device) -> tuple[Tensor, Ten
 def _processed(stepper: Stepper, logits: Tensor, states: Sequence[Rows], last_step: Tensor | None) -> Tensor:
     """Log-probabilities (N,C,V) behind each slot, from logits."""
     if states[0].is_stateless:
-        each = None if last_step is None else last_step.flatten()
-        return stepper.process(logits.flatten(0, 1), states[0], each).view(logits.shape)
+        last_step = None if last_step is None else last_step.flatten()
+        return stepper.process(logits.flatten(0, 1), states[0], last_step).view(logits.shape)
     steps = [None] * len(states) if last_step is None else last_step.unbind(1)
     return torch.stack([stepper.process(*one) for one in zip(logits.unbind(1), states, steps, strict=True)], 1)
 
@@ -168,8 +168,6 @@ def _picked(rows: Rows, states: Sequence[Rows], which: Tensor) -> Rows:
     if len(which) == 1:
         chosen = states[int(which)]
         return replace(rows, automaton=chosen.automaton, prefixes=chosen.prefixes, history=chosen.history)
-    if rows.automaton is None:
-        return rows
     together = _joined([state.automaton for state in states])
     place = which * len(which) + torch.arange(len(which), device=which.device)
     return replace(rows, automaton=together.select(place))

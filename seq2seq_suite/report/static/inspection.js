@@ -171,7 +171,7 @@ const inspection = (() => {
   function candidates({candidates: found, metric, sampled}) {
     const count = sum(found.map(([, , often]) => often));
     return h("div", {}, h("p", {class: "note"}, `Of ${count} ${sampled ? "samples" : "outputs of the beam"} the first agrees with all of them most. ` +
-      `Utility: the mean of ${metric}, each of them in the place of the reference.`),
+      `Utility: the mean of ${metric}, each of them in the place of the reference${sampled ? "" : ", weighted by its probability"}.`),
       h("div", {class: "scroll", tabindex: 0}, h("table", {}, h("thead", {}, h("tr", {}, ["candidate", "utility", "found"].map((name) => h("th", {scope: "col"}, name)))),
         h("tbody", {}, found.map(([text, utility, often], place) => h("tr", {}, h("td", {}, h(place ? "span" : "b", {}, text === null ? "(malformed)" : text || "(empty)")),
           h("td", {}, page.number(utility, 1)), h("td", {}, `${often}×`)))))));
