@@ -38,7 +38,7 @@ from seq2seq_suite.studies import study
 from seq2seq_suite.studies.study import Cell
 
 PAIRS, COMMENTS, TREES = "multi30k-en-de", "goemotions", "genia-const"
-NOTHING, IMPORTED = "from nothing", "imported"
+NOTHING, IMPORTED, FRONT = "from nothing", "imported", "imported front-end"
 HELD_BACK = 6  # a sixth of the pairs is not pretrained on
 COMPARED = 100  # outputs of both programs
 FACTOR, EXTRA = 2, 20  # an output has at most so many times the pieces of its source, and so many more
@@ -53,10 +53,11 @@ TRAINING = {  # the presets' own, shorter
     "validate_examples": 500,
 }
 Settings = dict[str, Any]
+Experiment = tuple[Settings, dict[str, Settings]]  # and what its variants change
 
 
-def labels(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
-    """GoEmotions with a twentieth of its labels, read in pieces; the experiment, and what beginning from T5 changes."""
+def labels(arguments: argparse.Namespace) -> Experiment:
+    """GoEmotions with a twentieth of its labels, read in pieces; from T5, and from its front-end alone."""
     run = arguments.folder / "imported" / "t5"
     options = {
         "encoding": "pieces",
@@ -76,10 +77,14 @@ def labels(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
         "search": {"beam_size": 3, "max_length_factor": 1.0},
         "training": {**TRAINING, "max_updates": 500, "validate_every": 100},
     }
-    return settings, {"init_from": str(run), "init_parts": ["frontend", "encoder"]}
+    begun = {IMPORTED: ["frontend", "encoder"], FRONT: ["frontend"]}
+    return settings, {
+        NOTHING: {},
+        **{name: {"init_from": str(run), "init_parts": parts} for name, parts in begun.items()},
+    }
 
 
-def trees(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
+def trees(arguments: argparse.Namespace) -> Experiment:
     """A tenth of GENIA's trees, read in words: the front-end is new, of T5 there is the encoder."""
     run = arguments.folder / "imported" / "t5"
     settings = {
@@ -90,10 +95,10 @@ def trees(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
         "search": {"beam_size": 1},
         "training": {**TRAINING, "max_updates": 400, "validate_every": 100, "batch_tokens": 1536},
     }
-    return settings, {"init_from": str(run), "init_parts": ["encoder"]}
+    return settings, {NOTHING: {}, IMPORTED: {"init_from": str(run), "init_parts": ["encoder"]}}
 
 
-def ctc(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
+def ctc(arguments: argparse.Namespace) -> Experiment:
     """The pairs that Marian has not seen, in parallel: its front-end and its encoder, a new decoder."""
     run = arguments.folder / "imported" / "marian"
     settings = {
@@ -101,12 +106,10 @@ def ctc(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
         "strategy": {"kind": "ctc", "factor": 2.5, "glancing": [0.5, 0.3]},
         "training": {**TRAINING, "max_updates": 500, "validate_every": 100},
     }
-    pieces = {"source_subwords": "imported", "target_subwords": "imported"}
-    begun = {f"translation.{key}": value for key, value in pieces.items()}
-    return settings, {"init_from": str(run), "init_parts": ["frontend", "encoder"], **begun}
+    return settings, {NOTHING: {}, IMPORTED: _from_marian(run, ["frontend", "encoder"])}
 
 
-def back(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
+def back(arguments: argparse.Namespace) -> Experiment:
     """The same pairs from left to right: Marian with low-rank changes, to be exported."""
     run = arguments.folder / "imported" / "marian"
     settings = {
@@ -114,8 +117,12 @@ def back(arguments: argparse.Namespace) -> tuple[Settings, Settings]:
         "strategy": {"kind": "autoregressive"},
         "training": {**TRAINING, "optimizer": "adamw", "max_updates": 200, "validate_every": 100},
     }
-    _, begun = ctc(arguments)
-    return settings, {**begun, "init_parts": ["all"], "backbone.lora.rank": 8}
+    return settings, {f"{IMPORTED}, LoRA": {**_from_marian(run, ["all"]), "backbone.lora.rank": 8}}
+
+
+def _from_marian(run: Path, parts: list[str]) -> Settings:
+    pieces = {"translation.source_subwords": "imported", "translation.target_subwords": "imported"}
+    return {"init_from": str(run), "init_parts": parts, **pieces}
 
 
 def _backbone(run: Path) -> Settings:
@@ -188,9 +195,9 @@ def _suite(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "seq2seq_suite", *words], check=True)
 
 
-def studied(arguments: argparse.Namespace, name: str, experiment: tuple[Settings, Settings]) -> list[Cell]:
+def studied(arguments: argparse.Namespace, name: str, experiment: Experiment) -> list[Cell]:
     """The runs of an experiment, missing ones trained; adds the CPU time to `FOLDER/seconds.json`."""
-    settings, begun = experiment
+    settings, variants = experiment
     place = arguments.folder / f"{name}.yaml"
     place.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8")
     asked = {
@@ -199,7 +206,7 @@ def studied(arguments: argparse.Namespace, name: str, experiment: tuple[Settings
         "seeds": arguments.seeds if name != "back" else arguments.seeds[:1],
         "report_test": True,
         "settings": {"training.threads": arguments.threads, "device": "cpu"},
-        "variants": {NOTHING: {}, IMPORTED: begun} if name != "back" else {f"{IMPORTED}, LoRA": begun},
+        "variants": variants,
     }
     file = arguments.folder / f"study-{name}.yaml"
     file.write_text(yaml.safe_dump(asked, sort_keys=False), encoding="utf-8")
