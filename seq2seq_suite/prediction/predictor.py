@@ -106,9 +106,13 @@ class Predictor:
         found = self.ranks.union(found)
         ordered = [found[position] for position in range(len(encoded))]
         if risks:
-            asked = self.options.num_hypotheses
-            pairs = zip(examples, ordered, strict=True)
-            ordered = [by_risk(self.task, example, candidates, self.options)[:asked] for example, candidates in pairs]
+            size = self.options.batch_sentences
+            parts = [slice(begin, begin + size) for begin in range(0, len(ordered), size)]
+            ordered = [
+                one[: self.options.num_hypotheses]
+                for part in parts
+                for one in by_risk(self.task, examples[part], ordered[part], self.options)
+            ]
         return ordered
 
     def generate(

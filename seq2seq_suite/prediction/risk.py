@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 
-def by_risk(task: Task, example: Example, candidates: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """The candidates of an example by falling mean utility, which becomes their score.
+def by_risk(
+    task: Task, examples: Sequence[Example], candidates: Sequence[Sequence[Hypothesis]], options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """The candidates of each example by falling mean utility, which becomes their score.
 
         y* = argmax_y sum_j p_j u(y, y_j)
 
@@ -28,31 +30,52 @@ def by_risk(task: Task, example: Example, candidates: Sequence[Hypothesis], opti
     Malformed candidates are in no sum and have the score 0. Equal utilities keep the order of the search.
 
     Args:
-        task: of the metric.
-        example: its reference is not looked at.
-        candidates: in the order of the search.
+        task: of the metric, which is computed for all examples together.
+        examples: their references are not looked at.
+        candidates: of each example, in the order of the search.
         options: of the search.
 
     Source: Kumar & Byrne 2004, eq. 4 (n-best lists); Eikema & Aziz 2020, section 5 (samples); Freitag et al. 2022.
     """
-    read = [task.read_hypothesis(one, example) for one in candidates]
-    texts = [None if one is None else task.to_text(one) for one in read]
-    outputs = {text: one for text, one in zip(texts, read, strict=True) if text is not None}
+    read = [
+        [task.read_hypothesis(one, example) for one in some] for some, example in zip(candidates, examples, strict=True)
+    ]
+    texts = [[None if one is None else task.to_text(one) for one in some] for some in read]
+    outputs = [
+        {text: one for text, one in zip(*both, strict=True) if text is not None}
+        for both in zip(texts, read, strict=True)
+    ]
+    utilities = iter(
+        _utilities(
+            task, [(some[one], some[other]) for some in outputs for one, other in permutations(some, 2) if other]
+        )
+    )
+    return [_ranked(*each, utilities, options) for each in zip(candidates, texts, outputs, strict=True)]
+
+
+def _ranked(
+    candidates: Sequence[Hypothesis],
+    texts: Sequence[str | None],
+    outputs: Iterable[str],
+    utilities: Iterator[float],
+    options: SearchOptions,
+) -> list[Hypothesis]:
+    """The candidates of an example, of the given texts; `utilities` goes on with those of its outputs' pairs."""
+    found = {(one, one): 100.0 for one in outputs} | {
+        (one, other): next(utilities) for one, other in permutations(outputs, 2) if other
+    }
     logs = [  # of a beam's outputs, without length penalty
         0.0 if options.samples else one.score / options.normalise(1.0, len(one.symbols) + 1) for one in candidates
     ]
     weights = [math.exp(one - max(logs)) for one in logs]
     shares = {one: sum(weight for weight, text in zip(weights, texts, strict=True) if text == one) for one in outputs}
-    pairs = [(one, other) for one, other in permutations(outputs, 2) if other]
-    found = dict(zip(pairs, _utilities(task, [(outputs[one], outputs[other]) for one, other in pairs]), strict=True))
-    found |= {(one, one): 100.0 for one in outputs}
     means = {
         one: sum(share * found.get((one, other), 0.0) for other, share in shares.items()) / sum(shares.values())
         for one in outputs
     }
-    scored = [
+    scored = (
         replace(one, score=0.0 if text is None else means[text]) for one, text in zip(candidates, texts, strict=True)
-    ]
+    )
     return sorted(scored, key=lambda one: -one.score)
 
 

@@ -67,20 +67,25 @@ def texts_of(*texts):
     return [Hypothesis(tuple(map(ord, text)), -float(place)) for place, text in enumerate(texts)]
 
 
+def ranked(task, candidates, options=SAMPLED, example=None):
+    """Those of one example."""
+    return by_risk(task, [example or Example("")], [candidates], options)[0]
+
+
 def chosen(task, *texts):
-    return ["".join(map(chr, one.symbols)) for one in by_risk(task, Example(""), texts_of(*texts), SAMPLED)]
+    return ["".join(map(chr, one.symbols)) for one in ranked(task, texts_of(*texts))]
 
 
 def test_three_candidates_by_hand():
     """F1: ab and abc 0.8, abc and cd 0.4, ab and cd 0; an output agrees with itself."""
-    found = by_risk(Sets(), Example(""), texts_of("ab", "cd", "abc"), SAMPLED)
+    found = ranked(Sets(), texts_of("ab", "cd", "abc"))
     assert [one.symbols for one in found] == [tuple(map(ord, text)) for text in ("abc", "ab", "cd")]
     assert [one.score for one in found] == pytest.approx([220 / 3, 180 / 3, 140 / 3])
 
 
 def test_three_candidates_by_hand_of_an_error_rate():
     """Letters too many or too few by those of the other: abc to ab 1/2, ab to abc 1/3, ab to cd 2, no less than 0."""
-    found = by_risk(Sets(higher_is_better=False), Example(""), texts_of("ab", "cd", "abc"), SAMPLED)
+    found = ranked(Sets(higher_is_better=False), texts_of("ab", "cd", "abc"))
     assert [one.symbols for one in found] == [tuple(map(ord, text)) for text in ("ab", "abc", "cd")]
     assert [one.score for one in found] == pytest.approx([(300 - 400 / 3) / 3, 150 / 3, 100 / 3])
 
@@ -93,11 +98,11 @@ def test_outputs_of_a_beam_count_by_their_probabilities(penalty):
         Hypothesis(tuple(map(ord, text)), options.normalise(math.log(share / 5), len(text) + 1))
         for text, share in (("ab", 0.6), ("cd", 0.3), ("abc", 0.1))
     ]
-    found = by_risk(Sets(), Example(""), outputs, options)
+    found = ranked(Sets(), outputs, options)
     assert [one.symbols for one in found] == [tuple(map(ord, text)) for text in ("abc", "ab", "cd")]
     assert [one.score for one in found] == pytest.approx([48 + 12 + 10, 60 + 8, 30 + 4])
     unlikely = [replace(one, score=one.score - 1e4) for one in outputs[:1]] + outputs[1:]
-    assert by_risk(Sets(), Example(""), unlikely, options)[0].symbols == outputs[1].symbols
+    assert ranked(Sets(), unlikely, options)[0].symbols == outputs[1].symbols
 
 
 def test_candidates_count_as_often_as_they_were_found_and_equal_ones_keep_their_order():
@@ -111,7 +116,7 @@ def test_malformed_candidates_are_last_and_empty_ones_agree_with_themselves_alon
     task = Sets(higher_is_better=better)
     assert chosen(task, "?", "?", "ab", "?") == ["ab", "?", "?", "?"] and chosen(task, "?", "?") == ["?", "?"]
     assert chosen(task, "ab", "", "")[0] == "" and chosen(task, "ab", "", "ab")[0] == "ab"
-    found = by_risk(task, Example(""), texts_of("ab", "", "?"), SAMPLED)
+    found = ranked(task, texts_of("ab", "", "?"))
     assert [one.score for one in found] == [50.0, 50.0, 0.0]
 
 
@@ -120,7 +125,7 @@ def test_where_only_equal_outputs_agree_the_mode_of_the_samples_is_chosen():
     task.read_hypothesis = lambda hypothesis, example: "abcde"[hypothesis.symbols[0]]
     for _ in range(20):
         drawn = draw.choices(range(5), [5, 4, 3, 2, 1], k=draw.choice([1, 8, 64]))
-        best = by_risk(task, Example(""), [Hypothesis((one,), 0.0) for one in drawn], SAMPLED)[0]
+        best = ranked(task, [Hypothesis((one,), 0.0) for one in drawn])[0]
         count = Counter(drawn)
         assert count[best.symbols[0]] == max(count.values())
         assert best.score == pytest.approx(100 * max(count.values()) / len(drawn))
@@ -135,7 +140,7 @@ def test_the_utility_is_the_task_s_own_metric_of_each_pair(name):
     installed(name)
     task, outputs = make_task(name), OUTPUTS[name]
     task.read_hypothesis = lambda hypothesis, example: outputs[hypothesis.symbols[0]]
-    found = by_risk(task, Example(""), [Hypothesis((place,), 0.0) for place in (0, 1, 2, 2)], SAMPLED)
+    found = ranked(task, [Hypothesis((place,), 0.0) for place in (0, 1, 2, 2)])
     means = {}
     for place, one in enumerate(outputs):
         figures = [
@@ -199,7 +204,9 @@ def test_candidates_are_the_samples_or_the_beam(run):
         candidates = several.hypotheses(encoded)
         risky, *_ = opened(run, *settings, "search.risk=3")
         found = risky.hypotheses(encoded, examples)
-        expected = [by_risk(predictor.task, *pair, risky.options) for pair in zip(examples, candidates, strict=True)]
+        expected = by_risk(predictor.task, examples, candidates, risky.options)
+        alone = zip(examples, candidates, strict=True)
+        assert expected == [ranked(predictor.task, some, risky.options, example) for example, some in alone]
         assert found == [one[:1] for one in expected]
         wide = replace(risky, options=risky.options.changed(num_hypotheses=3))
         assert wide.hypotheses(encoded, examples) == expected
