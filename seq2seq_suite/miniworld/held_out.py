@@ -25,12 +25,13 @@ def combinations(scene: Scene) -> Iterator[str]:
 
 def _combinations(events: list[Event], participants: list[Participant]) -> Iterator[str]:
     for event in events:
-        yield from (f"{event.action} > {kind}" for kind in _kinds(event.patient))
+        yield from (f"{event.action} > {kind}" for kind in kinds_of(event.patient))
     for participant in participants:
-        yield from (f"{attribute} {kind}" for kind in _kinds(participant) for attribute in participant.attributes)
+        yield from (f"{attribute} {kind}" for kind in kinds_of(participant) for attribute in participant.attributes)
 
 
-def _kinds(participant: Participant | None) -> tuple[str, ...]:
+def kinds_of(participant: Participant | None) -> tuple[str, ...]:
+    """The kinds of the entities of a participant; names and pronouns do not show theirs."""
     if participant is None:
         return ()
     members = participant.members if isinstance(participant, Group) else (participant,)

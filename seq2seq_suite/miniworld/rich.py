@@ -21,7 +21,7 @@ from random import Random
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.english import english
-from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.held_out import is_new_combination, kinds_of
 from seq2seq_suite.miniworld.lexicon_rich import CLASS_OF, draw_name, draw_noun
 from seq2seq_suite.miniworld.parts import draw_simple, pick
 from seq2seq_suite.miniworld.scenes import draw_event, sample_scene
@@ -167,24 +167,19 @@ def has_role_gap(scene: Scene) -> bool:
     """Whether a kind stands in a role in which training never has it: `roles` alone may have that."""
     events, _ = parts_of(scene)
     return any(
-        kind in _gaps(role)
+        kind in role_gaps(role)
         for event in events
         for role, participant in (("agent", event.agent), ("patient", event.patient))
-        for kind in _kinds(participant)
+        for kind in kinds_of(participant)
     )
 
 
 @cache
-def _gaps(role: str) -> frozenset[str]:
+def role_gaps(role: str) -> frozenset[str]:
     """One kind in ten that can be both agent and patient: by the CRC-32 of its name."""
     rest = ("agent", "patient").index(role)
     both = [kind for kind in lexicon.GROUP_OF if lexicon.ACTIONS_BY_AGENT[kind] and lexicon.ACTIONS_ON_PATIENT[kind]]
     return frozenset(kind for kind in both if zlib.crc32(kind.encode()) % _ROLES_ONE_IN == rest)
-
-
-def _kinds(participant: Participant | None) -> tuple[str, ...]:
-    members = participant.members if isinstance(participant, Group) else (participant,)
-    return tuple(member.kind for member in members if member is not None and member.reference not in ("named", "given"))
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
