@@ -32,7 +32,7 @@ from seq2seq_suite.miniworld.rich import (
 from seq2seq_suite.miniworld.semantic_roles import semantic_roles
 from seq2seq_suite.miniworld.sentences import SIZES as SENTENCES_OF
 from seq2seq_suite.miniworld.speech import in_rooms
-from seq2seq_suite.miniworld.splits import size_of
+from seq2seq_suite.miniworld.splits import falls_in, size_of
 from seq2seq_suite.miniworld.stories import COLOURS, Cast, questions, summaries
 from seq2seq_suite.miniworld.text import english_text, spaced
 from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
@@ -44,6 +44,7 @@ TRANSLATE: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese
 NAMES = "ABCD"  # of the translators, in a source that names its translator
 _PAIRS = {"train": 20_000}
 LARGEST = 10**7  # sentences of a split
+UNSEEN = 10  # of a hundred names and things of stories, those that training lacks
 
 
 def rows(
@@ -78,11 +79,13 @@ def rows(
         case "pictures":
             yield from map(picture_row, pictures(split, sizes=sizes, crowded=True))
         case "questions":
-            yield from map(question_row, questions(split, sizes=sizes, cast=cast(world)))
+            yield from map(question_row, questions(split, sizes=sizes, cast=cast(split, world)))
         case "stories":
-            yield from story_rows(split, sizes, cast(world))
+            yield from story_rows(split, sizes, cast(split, world))
         case "summaries":
-            yield from ({"text": text, "summary": end} for text, end in summaries(split, sizes=sizes, cast=cast(world)))
+            yield from (
+                {"text": text, "summary": end} for text, end in summaries(split, sizes=sizes, cast=cast(split, world))
+            )
 
 
 def _texts(scene: Scene, text: str) -> dict[str, str]:
@@ -91,16 +94,20 @@ def _texts(scene: Scene, text: str) -> dict[str, str]:
     return {"text": text, "translation": translated, "de": german_text(scene), "zh": translated}
 
 
-def cast(world: World) -> Cast | None:
-    """Draws the people and things of a story from the rich lexicon; None without one."""
+def cast(split: str, world: World) -> Cast | None:
+    """Draws the people and things of a story from the rich lexicon; None without one.
+
+    Training has 100,000 questions, in which no word would be missing by chance. A tenth of the words are kept from it.
+    """
     if not world.words:
         return None
+    kept = range(UNSEEN if split == "train" else 0, 100)
 
     def draw(rng: Random) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         return (
-            _different(lambda: draw_name(rng, "anna", world.words), 2),
-            _different(lambda: draw_name(rng, "tom", world.words), 2),
-            _different(lambda: _thing(rng, world), 4),
+            _different(lambda: draw_name(rng, "anna", world.words), 2, kept),
+            _different(lambda: draw_name(rng, "tom", world.words), 2, kept),
+            _different(lambda: _thing(rng, world), 4, kept),
         )
 
     return draw
@@ -111,10 +118,12 @@ def _thing(rng: Random, world: World) -> str:
     return f"{rng.choice(COLOURS)} {word}" if rng.random() < 0.3 else word
 
 
-def _different(draw: Callable[[], str], number: int) -> tuple[str, ...]:
+def _different(draw: Callable[[], str], number: int, kept: range) -> tuple[str, ...]:
+    """As many texts, whose last words fall in these of a hundred shares."""
     found: dict[str, None] = {}
     while len(found) < number:
-        found[draw()] = None
+        if falls_in((text := draw()).split()[-1], kept):
+            found[text] = None
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """Laws of the rich world: what its knobs promise, by counting."""
 
 import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -31,9 +32,11 @@ from seq2seq_suite.miniworld.rich import (
     rich_scenes,
     role_gaps,
 )
+from seq2seq_suite.miniworld.rich_views import UNSEEN, cast
 from seq2seq_suite.miniworld.semantic_roles import semantic_roles
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.miniworld.speech import InRoom, Spoken
+from seq2seq_suite.miniworld.splits import falls_in
 from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.miniworld.translators import (
     GERMAN_NOUNS,
@@ -255,12 +258,28 @@ def test_no_summary_of_the_test_is_one_of_training():
     assert not any(row["summary"] in known for row in rows("summaries", "test", size=100, world=MANY))
 
 
-def test_answers_of_the_test_have_names_that_training_lacks():
-    def answers(split: str, size: int) -> list[str]:
-        return [row["answer"] for row in rows("questions", split, size=size, world=MANY) if row["type"] == "who has"]
+@pytest.mark.parametrize("view", daily(("questions", "stories", "summaries"), "questions"))
+def test_a_tenth_of_the_names_and_things_of_a_story_are_kept_from_training(view):
+    def told(split: str, size: int) -> list[str]:
+        found = rows(view, split, size=size, world=MANY)
+        return [word for row in found for word in re.findall(r"\w+", " ".join(map(str, row.values())))]
 
-    known, asked = set(answers("train", 6000)), answers("test", 3000)
-    assert 0.1 < sum(answer not in known for answer in asked) / len(asked) < 0.7
+    lexicon = {name for split in ("train", "test") for people in _cast(split, 400) for name in people}
+    known, kept = set(told("train", 6000)), {word for word in lexicon if not falls_in(word, range(UNSEEN, 100))}
+    assert kept and not kept & known
+    asked = [word for word in told("test", 600) if word in lexicon]
+    assert sum(word in kept for word in asked) / len(asked) == pytest.approx(0.1, abs=0.04)
+
+
+def _cast(split: str, number: int) -> list[list[str]]:
+    draw, rng = cast(split, MANY), Random(1)
+    return [[text.split()[-1] for texts in draw(rng) for text in texts] for _ in range(number)]
+
+
+def test_answers_of_the_test_have_names_that_training_lacks():
+    answers = [row["answer"] for row in rows("questions", "test", size=3000, world=MANY) if row["type"] == "who has"]
+    kept = [name for name in answers if not falls_in(name, range(UNSEEN, 100))]
+    assert len(kept) / len(answers) == pytest.approx(0.1, abs=0.04)
 
 
 def test_things_of_a_crowded_picture_hide_each_other_and_stand_among_others():
