@@ -29,6 +29,8 @@ def distill(
 ) -> None:
     """Write a run's outputs as training data for a parallel decoder.
 
+    All sources of the split train are decoded, whatever data.share is.
+
     \b
     Examples:
       python -m seq2seq_suite distill runs/translation --output distilled

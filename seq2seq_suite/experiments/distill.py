@@ -28,7 +28,7 @@ def distill(
     command: list[str],
     more: Mapping[str, Sequence[Example]] | None = None,
 ) -> dict[str, Any]:
-    """Decode a run's training sources, and more, into `output/train.jsonl`; the other splits keep their references.
+    """Decode all sources of a run's split train, and more, into `output/train.jsonl`; other splits keep their targets.
 
     A model's outputs are simpler and more consistent than people's, which helps models that decode in parallel.
 
