@@ -17,49 +17,61 @@ _CHUNK_ELEMENTS = 2**22  # logits held at a time: 16 MiB in float32
 
 
 def cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    label_smoothing: float = 0.0,
+    row_weights: Tensor | None = None,
 ) -> Tensor:
     """`model.output.cross_entropy`, chunk by chunk.
 
     The gradient of a chunk's logits is formed while they are still in the cache, so that the backward pass only
     scales what is there.
     """
-    return _LinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing)
+    return _LinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, row_weights)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """With z the logits of a row, p = softmax(z), e the smoothing and V symbols:
+    """With z the logits of a row, p = softmax(z), w its weight, e the smoothing and V symbols:
 
-        loss   = max z - log max p - (1 - e) z_y - e / V sum_v z_v
-        dz     = p - (1 - e) [v = y] - e / V
+        loss   = w (max z - log max p - (1 - e) z_y - e / V sum_v z_v)
+        dz     = w (p - (1 - e) [v = y] - e / V)
 
     Terms with e / V wait until after the matrix products, where they are as small as the hidden states.
     """
 
     @staticmethod
-    def forward(ctx, hidden, weight, bias, targets, smoothing):
-        """The summed loss, float32, of hidden (N,D), weight (V,D), bias (V,), targets (N,); gradients come with it."""
+    def forward(ctx, hidden, weight, bias, targets, smoothing, row_weights):
+        """The summed loss, float32, of hidden (N,D), weight (V,D), bias (V,), targets (N,), row_weights (N,) or None.
+
+        Gradients come with it.
+        """
         device, cast = hidden.device.type, _compute_type(hidden)
         needs_gradient = any(ctx.needs_input_grad)
         with torch.autocast(device, enabled=False):
-            count, share = targets.size(0), smoothing / weight.size(0)
+            count, share = targets.size(0) if row_weights is None else row_weights.sum(), smoothing / weight.size(0)
             low_hidden, low_weight, bias_float = hidden.to(cast), weight.to(cast), bias.float()
             grad_hidden = torch.empty_like(hidden) if needs_gradient else None
             grad_weight = torch.zeros_like(weight) if needs_gradient else None
             grad_bias = torch.zeros_like(bias_float) if needs_gradient else None
-            hidden_sum, weight_sum = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
+            weighted = hidden if row_weights is None else hidden * row_weights[:, None]
+            hidden_sum, weight_sum = weighted.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
             total = -share * (hidden_sum @ weight_sum + count * bias_float.sum())
             for part, logits, spare in _logit_chunks(low_hidden, low_weight, bias_float):
-                target = targets[part, None]
+                target, scale = targets[part, None], 1.0 if row_weights is None else row_weights[part, None]
                 chosen, largest = logits.gather(1, target), logits.amax(1, keepdim=True)
                 probabilities = logits.softmax(1)
-                total += (largest - probabilities.amax(1, keepdim=True).log() - (1.0 - smoothing) * chosen).sum()
+                total += (
+                    scale * (largest - probabilities.amax(1, keepdim=True).log() - (1.0 - smoothing) * chosen)
+                ).sum()
                 if grad_hidden is None or grad_weight is None or grad_bias is None:
                     continue
                 slopes = probabilities.scatter_add_(1, target, torch.full_like(chosen, smoothing - 1.0))
+                slopes = slopes if row_weights is None else slopes.mul_(scale)
                 grad_bias += slopes.sum(0)
                 low_slopes = slopes if spare is None else spare.copy_(slopes)
-                grad_hidden[part] = matrix_product(low_slopes, low_weight) - share * weight_sum
+                grad_hidden[part] = matrix_product(low_slopes, low_weight) - scale * share * weight_sum
                 grad_weight += matrix_product(low_slopes.t(), low_hidden[part])
         if needs_gradient:
             grad_weight -= share * hidden_sum
@@ -71,7 +83,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx, grad):
         """The gradients formed in the forward pass, scaled."""
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
-        return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None
+        return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None, None
 
 
 def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor, Tensor]:

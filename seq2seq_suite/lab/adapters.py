@@ -33,9 +33,9 @@ def as_it_is(function: Function, _: Function) -> Function:
 
 
 def mean_loss(loss: Function, _: Function) -> Function:
-    """`loss(logits, targets) -> mean` as `model.output.cross_entropy`, a sum."""
+    """`loss(logits, targets) -> mean` as `model.output.cross_entropy`, a sum; it cannot weigh rows, as blocks do."""
 
-    def summed(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    def summed(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *_: Any) -> Tensor:
         return loss(functional.linear(hidden, weight, bias), targets) * targets.size(0)
 
     return summed

@@ -17,7 +17,12 @@ from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 
 def cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    label_smoothing: float = 0.0,
+    row_weights: Tensor | None = None,
 ) -> Tensor:
     """-(1 - e) log p(y) - e / V sum_v log p(v) with p = softmax(h W^T + b), summed, in float32.
 
@@ -26,11 +31,17 @@ def cross_entropy(
         weight, bias: (V,D) and (V,).
         targets: (N,) int64.
         label_smoothing: e.
+        row_weights: (N,) float32, of the positions in the sum; None: 1.
 
     Source: Szegedy et al. 2016, section 7.
     """
-    logits = functional.linear(hidden, weight, bias).float()
-    return functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
+    loss = functional.cross_entropy(
+        functional.linear(hidden, weight, bias).float(),
+        targets,
+        reduction="sum" if row_weights is None else "none",
+        label_smoothing=label_smoothing,
+    )
+    return loss if row_weights is None else (loss * row_weights).sum()
 
 
 def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,9 +94,13 @@ class OutputLayer(nn.Module):
         """(...,D) -> (...,V)."""
         return functional.linear(self.narrow(hidden), self.weight, self.bias)
 
-    def cross_entropy(self, hidden: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    def cross_entropy(
+        self, hidden: Tensor, targets: Tensor, label_smoothing: float = 0.0, row_weights: Tensor | None = None
+    ) -> Tensor:
         """`cross_entropy` of this layer's symbols."""
-        return self.sum_cross_entropy(self.narrow(hidden), self.weight, self.bias, targets, label_smoothing)
+        return self.sum_cross_entropy(
+            self.narrow(hidden), self.weight, self.bias, targets, label_smoothing, row_weights
+        )
 
     def gather_log_probs(
         self, hidden: Tensor, symbols: Tensor, *, never: Sequence[int] = ()

@@ -67,16 +67,20 @@ class Pointer(nn.Module):
         return generated.scatter_add(2, places, added).view_as(logits)
 
 
-def smoothed_cross_entropy(log_probabilities: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+def smoothed_cross_entropy(
+    log_probabilities: Tensor, targets: Tensor, label_smoothing: float, row_weights: Tensor | None = None
+) -> Tensor:
     """-(1 - e) log p(y) - e / V sum_v log p(v), summed over rows.
 
     Args:
         log_probabilities: (N,V).
         targets: (N,) int64.
         label_smoothing: e.
+        row_weights: (N,) float32, of the rows in the sum; None: 1.
 
     Source: Szegedy et al. 2016, section 7.
     """
+    log_probabilities = log_probabilities if row_weights is None else log_probabilities * row_weights.unsqueeze(1)
     chosen = log_probabilities.gather(1, targets.unsqueeze(1)).sum()
     if not label_smoothing:
         return -chosen
@@ -87,12 +91,18 @@ class WholeLogits(Seq2Seq):
     """A model whose losses need all logits together, because something is added to those of the output layer."""
 
     def cross_entropy(
-        self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor, label_smoothing: float = 0.0
+        self,
+        hidden: Tensor,
+        memory: Memory,
+        targets: Tensor,
+        asked: Tensor,
+        label_smoothing: float = 0.0,
+        row_weights: Tensor | None = None,
     ) -> Tensor:
         """See `Seq2Seq.cross_entropy`."""
         targets = targets.flatten().index_select(0, asked)
         logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked)
-        return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
+        return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing, row_weights)
 
     def gather_log_probs(
         self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *, never: Sequence[int] = ()

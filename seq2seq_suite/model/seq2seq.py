@@ -144,19 +144,25 @@ class Seq2Seq(nn.Module):
         return self.output(hidden)
 
     def cross_entropy(
-        self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor, label_smoothing: float = 0.0
+        self,
+        hidden: Tensor,
+        memory: Memory,
+        targets: Tensor,
+        asked: Tensor,
+        label_smoothing: float = 0.0,
+        row_weights: Tensor | None = None,
     ) -> Tensor:
         """Summed cross-entropy with smoothed labels, in float32.
 
         Args:
-            hidden: (N,T,D) before each symbol.
-            memory: that they come from.
+            hidden, memory: (N,T,D) before each symbol, and what they read.
             targets: (N,T) int64.
             asked: (P,) int64, the `places` in the target of the symbols that count.
             label_smoothing: share of probability spread over all symbols.
+            row_weights: (P,) float32, of these symbols in the sum; None: 1.
         """
         hidden, targets = hidden.flatten(0, 1).index_select(0, asked), targets.flatten().index_select(0, asked)
-        return self.output.cross_entropy(hidden, targets, label_smoothing)
+        return self.output.cross_entropy(hidden, targets, label_smoothing, row_weights)
 
     def gather_log_probs(
         self, hidden: Tensor, memory: Memory, asked: Tensor, symbols: Tensor, *, never: Sequence[int] = ()

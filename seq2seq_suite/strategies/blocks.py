@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, Batch, Distributions, Loss
+from seq2seq_suite.common.types import END, Batch, Distributions, Loss, places
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.search.blocks import MASK, copied_by_place, slot_inputs, write_blocks
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
@@ -178,14 +178,13 @@ class Blocks(Assisted):
         Training draws the blocks' length and where the first one begins.
         """
         memory, layout = self.encode_source(model, batch), self._layout(batch)
-        hidden = layout.draw()
+        hidden, smoothing = layout.draw(), self.options.label_smoothing
         noised, clean = self.states(model, batch, memory, layout, hidden)
-        smoothing = self.options.label_smoothing
-        each = hidden_cross_entropy(model, memory, layout, hidden, noised, self.options.weighting, smoothing)
-        length, asked = batch.target.size(1), batch.target_mask & ~batch.given
-        sums, weights = {"cross_entropy": each.sum()}, {"cross_entropy": 1.0}
-        noised = noised[:, :length]  # those behind are of blocks that another pass may cut otherwise
-        judged = [Distributions("cross_entropy", partial(model.logits, noised, memory), asked & hidden[:, :length])]
+        where, each = places(hidden), layout.weights(hidden, self.options.weighting).flatten()
+        sums = {"cross_entropy": model.cross_entropy(noised, memory, layout.target, where, smoothing, each[where])}
+        length, asked, weights = batch.target.size(1), batch.target_mask & ~batch.given, {"cross_entropy": 1.0}
+        logits = partial(model.logits, noised[:, :length], memory)  # another pass may cut the blocks behind otherwise
+        judged = [Distributions("cross_entropy", logits, asked & hidden[:, :length])]
         if self.options.joint:
             sums["left_to_right"] = model.cross_entropy(clean, memory, batch.target, batch.loss_positions, smoothing)
             weights["left_to_right"] = self.options.joint
@@ -236,7 +235,8 @@ class Blocks(Assisted):
         for _ in range(draws):
             hidden = layout.draw()
             states, _ = self.states(model, batch, memory, layout, hidden)
-            each = hidden_cross_entropy(model, memory, layout, hidden, states)
+            gains, _, _ = model.gather_log_probs(states, memory, places(hidden), layout.target[hidden].unsqueeze(1))
+            each = layout.weights(hidden, "bound") * gains.new_zeros(hidden.shape).masked_scatter(hidden, -gains)
             behind = (each * (torch.arange(each.size(1), device=each.device) > last)).sum(1, keepdim=True)
             found.append(each[:, :length].masked_fill(~batch.target_mask, 0.0).scatter_add(1, last, behind))
         return torch.stack(found)
@@ -264,20 +264,3 @@ class Blocks(Assisted):
             model, batch, memory, size=size, options=options, limit=limit, constraint=constraint, prefixes=prefixes
         )
         return self.auxiliaries.annotated(found, memory.states)
-
-
-def hidden_cross_entropy(
-    model: Seq2Seq,
-    memory: Memory,
-    layout: Layout,
-    hidden: Tensor,
-    noised: Tensor,
-    weighting: str = "bound",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """(B,L) float32 weighted cross-entropy of the hidden symbols, of the states (B,L,D) of their slots."""
-    logits = model.logits(noised, memory).float()
-    each = functional.cross_entropy(
-        logits.flatten(0, 1), layout.target.flatten(), reduction="none", label_smoothing=label_smoothing
-    ).view_as(hidden)
-    return each * layout.weights(hidden, weighting)

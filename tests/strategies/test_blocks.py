@@ -21,7 +21,7 @@ from seq2seq_suite.options.search import Search as SearchOptions
 from seq2seq_suite.search.blocks import MASK, slot_inputs
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.block_language_model import BlockLanguageModel
-from seq2seq_suite.strategies.blocks import Blocks, Layout, hidden_cross_entropy
+from seq2seq_suite.strategies.blocks import Blocks, Layout
 from seq2seq_suite.strategies.language_model import LanguageModel
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -49,6 +49,13 @@ def exhaustive(layout: Layout):
             hidden = torch.zeros_like(layout.asked)
             hidden[0, list(places)] = True
             yield hidden, 1 / width / math.comb(width, count)
+
+
+def each_hidden(model, batch, memory, layout, hidden, weighting="bound", smoothing=0.0):
+    """(B,L) weighted cross-entropy of the hidden symbols, from all logits."""
+    logits = model.logits(Blocks.states(model, batch, memory, layout, hidden)[0], memory)
+    each = functional.cross_entropy(logits.transpose(1, 2), layout.target, reduction="none", label_smoothing=smoothing)
+    return each * layout.weights(hidden, weighting)
 
 
 @pytest.mark.parametrize("backbone", BACKBONES, ids=str)
@@ -166,6 +173,25 @@ def test_of_a_block_so_many_symbols_are_hidden_as_the_other(make_batch):
     assert counts[:, 1].bincount()[1:].tolist() == pytest.approx([500] * 4, rel=0.2)
 
 
+@pytest.mark.parametrize("weighting", ["bound", "none"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_the_loss_is_the_weighted_cross_entropy_of_hidden_symbols(make_model, make_batch, weighting, copied):
+    model, batch = make_model(Shape(TokenShape(11, copied=copied), TargetShape(11))), make_batch([5, 3], [7, 4])
+    strategy = strategy_of(Blocks, block=4, joint=0.0, weighting=weighting, label_smoothing=0.1).eval()
+    torch.manual_seed(5)
+    strategy.loss(model, batch).sums["cross_entropy"].backward()
+    found = gradients(model)
+    torch.manual_seed(5)
+    layout = Layout.of(batch, 4)
+    hidden, memory = layout.draw(), strategy.encode_source(model, batch)
+    assert hidden.any() and not hidden.all()
+    expected = each_hidden(model, batch, memory, layout, hidden, weighting, 0.1).sum()
+    expected.backward()
+    torch.manual_seed(5)
+    torch.testing.assert_close(strategy.loss(model, batch).sums["cross_entropy"], expected, **CLOSE)
+    torch.testing.assert_close(found, gradients(model), rtol=1e-3, atol=1e-4)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("tail", daily([True, False], True))
 def test_the_mean_of_the_loss_is_the_bound_on_the_likelihood_over_all_orders(make_model, make_batch, tail):
@@ -175,23 +201,21 @@ def test_the_mean_of_the_loss_is_the_bound_on_the_likelihood_over_all_orders(mak
     width, strategy = int(layout.asked.sum()), strategy_of(Blocks, block=4)
     assert width == 3 + tail
 
-    def each(hidden):
-        states, _ = Blocks.states(model, batch, memory, layout, hidden)
-        return hidden_cross_entropy(model, memory, layout, hidden, states), states
-
-    bound = sum(chance * each(hidden)[0].sum() for hidden, chance in exhaustive(layout))
+    bound = sum(
+        chance * each_hidden(model, batch, memory, layout, hidden).sum() for hidden, chance in exhaustive(layout)
+    )
     totals = []
     for order in itertools.permutations(range(width)):
         hidden, total = torch.ones_like(layout.asked), 0.0
         for place in order:
-            logits = model.logits(each(hidden)[1], memory)
+            logits = model.logits(Blocks.states(model, batch, memory, layout, hidden)[0], memory)
             total += functional.cross_entropy(logits[0, place], layout.target[0, place])
             hidden[0, place] = False
         totals.append(total)
     torch.testing.assert_close(bound, torch.stack(totals).mean(), **CLOSE)
     mixture = -(torch.stack(totals).neg().logsumexp(0) - math.log(len(totals)))
     assert mixture < bound
-    draws = torch.stack([each(layout.draw())[0].sum() for _ in range(600)])
+    draws = torch.stack([each_hidden(model, batch, memory, layout, layout.draw()).sum() for _ in range(600)])
     assert abs(draws.mean() - bound) < 4 * draws.std() / math.sqrt(len(draws))
     if tail:
         drawn = strategy.bound(model, batch, SearchOptions(), draws=300).sum((1, 2))
