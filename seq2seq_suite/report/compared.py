@@ -18,8 +18,8 @@ from seq2seq_suite.report.outputs import Outputs, read_lines, read_outputs
 from seq2seq_suite.report.variants import Row, by_names, by_task, is_apart, units
 from seq2seq_suite.terminal.tables import NONE, chance, span
 
-MOST_LINES = 6  # runs in one chart of lines
-MOST_COLUMNS = 12  # runs side by side in a table
+MOST_LINES, MOST_COLUMNS = 6, 12  # runs in one chart of lines; side by side in a table
+_AS_TRAINED = {("search.block", "0"): "as trained"}  # values that name themselves badly
 _MOST_EXAMPLES, _MOST_OUTPUTS, _ROOM = 6, 4, 1_500_000  # of a task; of an example; characters of JSON for all
 _PARTS = {
     "encoder": "encoder",
@@ -145,7 +145,9 @@ def _plane(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]], key: str
                 _known(row["low"]),
                 _known(row["high"]),
                 None,
-                " · ".join(one[name] for name in keys if name in one) if "@" in row["run"] else "as run" * bool(keys),
+                " · ".join(_AS_TRAINED.get((name, one[name]), one[name]) for name in keys if name in one)
+                if "@" in row["run"]
+                else "as run" * bool(keys),
             ]
             for row, one in zip(some, searches, strict=True)
         ]

@@ -243,7 +243,7 @@ def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
             f"the run was not evaluated on '{split}'",
             file=str(directory),
             expected=f"one of {', '.join(summary.failures)}" if summary.failures else "a split of it",
-            remedy="choose it with --split, or add it to data.test_splits",
+            remedy=f"python -m seq2seq_suite evaluate {directory} --split {split}, or compare on another split",
         )
     found = read_predictions(directory, split)
     return summary, _Predictions(

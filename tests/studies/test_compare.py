@@ -86,7 +86,8 @@ def test_what_is_no_finished_run_is_named(runs, tmp_path, capsys):
     with pytest.raises(DataError, match="not a run directory"):
         compare_runs([tmp_path])
     assert cli.main(["compare", str(runs[0]), "--split", "dev"]) == 2
-    assert "was not evaluated on 'dev'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "was not evaluated on 'dev'" in said and f"evaluate {runs[0]} --split dev" in said
 
 
 def test_runs_that_were_not_tested_are_compared_on_a_split_that_all_have(runs, tmp_path):
