@@ -19,7 +19,7 @@ from seq2seq_suite.search.blocks import MASK, copied_by_place, slot_inputs, writ
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
 from seq2seq_suite.search.verified_blocks import write_verified
 from seq2seq_suite.strategies.assisted import Assisted
-from seq2seq_suite.strategies.autoregressive import shift_right
+from seq2seq_suite.strategies.autoregressive import past_and_real, shift_right
 from seq2seq_suite.strategies.parallel.glancing import random_part
 
 if TYPE_CHECKING:
@@ -183,14 +183,22 @@ class Blocks(Assisted):
         where, each = places(hidden), layout.weights(hidden, self.options.weighting).flatten()
         sums = {"cross_entropy": model.cross_entropy(noised, memory, layout.target, where, smoothing, each[where])}
         length, asked, weights = batch.target.size(1), batch.target_mask & ~batch.given, {"cross_entropy": 1.0}
-        logits = partial(model.logits, noised[:, :length], memory)  # another pass may cut the blocks behind otherwise
-        judged = [Distributions("cross_entropy", logits, asked & hidden[:, :length])]
+        judged = [
+            Distributions(
+                "cross_entropy",
+                partial(model.logits, noised[:, :length], memory),  # another pass may cut the blocks behind otherwise
+                asked & hidden[:, :length],
+            )
+        ]
         if self.options.joint:
-            sums["left_to_right"] = model.cross_entropy(clean, memory, batch.target, batch.loss_positions, smoothing)
+            sums["left_to_right"] = (
+                sums["cross_entropy"]
+                if noised is clean
+                else model.cross_entropy(clean, memory, batch.target, batch.loss_positions, smoothing)
+            )
             weights["left_to_right"] = self.options.joint
             judged.append(Distributions("left_to_right", partial(model.logits, clean, memory), asked))
-        own = Loss(sums, self.own_counts(batch), weights, tuple(judged))
-        return self.auxiliaries.added(own, batch, memory.states)
+        return self.auxiliaries.added(Loss(sums, self.own_counts(batch), weights, tuple(judged)), batch, memory.states)
 
     def _layout(self, batch: Batch) -> Layout:
         size, phase = self.options.block, 0
@@ -204,6 +212,8 @@ class Blocks(Assisted):
     def states(model: Seq2Seq, batch: Batch, memory: Memory, layout: Layout, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden states of the noised slots (B,L,D) and of the clean ones (B,T,D), by one pass.
 
+        With blocks of one symbol both are the same tensor: nothing that a slot reads is hidden.
+
         Args:
             model, batch, memory, layout: of the batch.
             hidden: (B,L) bool, the hidden symbols.
@@ -211,10 +221,13 @@ class Blocks(Assisted):
         slots, length = layout.target.size(1), batch.target.size(1)
         state = {name: batch.auxiliary[name] for name in model.reads}
         clean = model.embed(shift_right(batch.target), memory, **state)
+        if layout.size == 1:
+            states, _ = model.decode(clean, past_and_real(batch.target_mask), memory)
+            return states, states
         wide = {name: functional.pad(part, (0, 0, 0, slots - length)) for name, part in state.items()}
         held, known = layout.previous(hidden)
-        inside = torch.arange(slots, device=hidden.device) < length
-        noised = slot_inputs(model, memory, held, wide, known & inside)
+        known = known & (torch.arange(slots, device=hidden.device) < length)
+        noised = slot_inputs(model, memory, held, wide, known)
         states, _ = model.decode(torch.cat((noised, clean), 1), layout.visible(batch.target_mask), memory)
         return states[:, :slots], states[:, slots:]
 
