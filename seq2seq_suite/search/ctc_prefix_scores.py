@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ class Prefixes:
         last: (N,) its last symbol, `BLANK` for none.
     """
 
-    scores: Tensor
+    scores: Tensor = field(metadata={"shared": True})
     items: Tensor
     ending: Tensor
     total: Tensor

@@ -47,8 +47,7 @@ def write_verified(
     stepper = Stepper(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     found, alive = Outputs.empty(limit, size), torch.arange(limit.size(0), device=limit.device)
-    alone = rows.history is not None or rows.prefixes is not None  # these are of one length in all rows
-    for part in alive.unsqueeze(1) if alone else (alive,):
+    for part in (alive,) if rows.history is None else alive.unsqueeze(1):  # which is of one length in all rows
         _verify(stepper, rows.select(part, part), previous[part], part, found, size)
     return found.hypotheses(options)
 
@@ -168,18 +167,25 @@ def _picked(rows: Rows, states: Sequence[Rows], which: Tensor) -> Rows:
     if len(which) == 1:
         chosen = states[int(which)]
         return replace(rows, automaton=chosen.automaton, prefixes=chosen.prefixes, history=chosen.history)
-    together = _joined([state.automaton for state in states])
+    automaton, prefixes = (_joined([getattr(state, part) for state in states]) for part in ("automaton", "prefixes"))
     place = which * len(which) + torch.arange(len(which), device=which.device)
-    return replace(rows, automaton=together.select(place))
+    return replace(rows, automaton=automaton and automaton.select(place), prefixes=prefixes and prefixes.select(place))
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Dataclasses of tensors (N,...), such as automata's states, one below the other."""
+    """Dataclasses of tensors (N,...), such as automata's states, one below the other; what all rows share stays."""
     first = parts[0]
     if isinstance(first, Tensor):
         return torch.cat(list(parts))
     if isinstance(first, tuple):
         return tuple(_joined(each) for each in zip(*parts, strict=True))
     if hasattr(first, "__dataclass_fields__"):
-        return type(first)(*(_joined([getattr(part, one.name) for part in parts]) for one in fields(first)))
+        return type(first)(
+            *(
+                getattr(first, one.name)
+                if "shared" in one.metadata
+                else _joined([getattr(part, one.name) for part in parts])
+                for one in fields(first)
+            )
+        )
     return first
