@@ -32,24 +32,45 @@ def as_it_is(function: Function, _: Function) -> Function:
 # -- losses ---------------------------------------------------------------------------------------------------------
 
 
-def mean_loss(loss: Function, _: Function) -> Function:
-    """`loss(logits, targets) -> mean` as `model.output.cross_entropy`, a sum; it cannot weigh rows, as blocks do."""
+def mean_loss(loss: Function, before: Function) -> Function:
+    """`loss(logits, targets) -> mean` as `model.output.cross_entropy`, a sum; weighted rows have the suite's own."""
 
-    def summed(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *_: Any) -> Tensor:
-        return loss(functional.linear(hidden, weight, bias), targets) * targets.size(0)
+    def summed(
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        label_smoothing: float = 0.0,
+        row_weights: Tensor | None = None,
+    ) -> Tensor:
+        return (
+            loss(functional.linear(hidden, weight, bias), targets) * targets.size(0)
+            if row_weights is None
+            else before(hidden, weight, bias, targets, label_smoothing, row_weights)
+        )
 
     return summed
 
 
-def smoothed_loss(loss: Function, _: Function) -> Function:
-    """`loss(logits, target, mask, smoothing) -> (sum, count)`; a wrong count shows in the sum."""
+def smoothed_loss(loss: Function, before: Function) -> Function:
+    """`loss(logits, target, mask, smoothing) -> (sum, count)`; a wrong count shows in the sum. As in `mean_loss`."""
 
     def cross_entropy(
-        model: Any, hidden: Tensor, memory: Any, targets: Tensor, asked: Tensor, label_smoothing: float = 0.0
+        model: Any,
+        hidden: Tensor,
+        memory: Any,
+        targets: Tensor,
+        asked: Tensor,
+        label_smoothing: float = 0.0,
+        row_weights: Tensor | None = None,
     ) -> Tensor:
         mask = torch.zeros(targets.numel(), dtype=torch.bool).index_fill(0, asked, True).view_as(targets)
         total, count = loss(model.logits(hidden, memory), targets, mask, label_smoothing)
-        return total * (len(asked) / max(1, int(count)))
+        return (
+            total * (len(asked) / max(1, int(count)))
+            if row_weights is None
+            else before(model, hidden, memory, targets, asked, label_smoothing, row_weights)
+        )
 
     return cross_entropy
 
