@@ -78,6 +78,7 @@ def sweep(
       python -m seq2seq_suite sweep norms training.max_minutes=0.5
       python -m seq2seq_suite sweep norms --executor submitit --cluster cluster.yaml
     """
+    from seq2seq_suite.config.config_file import is_study, parse
     from seq2seq_suite.studies import study
     from seq2seq_suite.studies.slurm import Cluster
     from seq2seq_suite.studies.sweep import sweep as run_all
@@ -87,7 +88,7 @@ def sweep(
     if cluster and executor != "submitit":
         raise ConfigError("--cluster is for submitit", file=COMMAND_LINE, expected="--executor submitit")
     engine = Cluster(folder / "submitit", cluster, jobs=jobs) if executor == "submitit" else None
-    if study.is_study(path):
+    if is_study(parse(path)):
         yamls = [find_yaml(str(one)) for one in on or ()]
         cells = study.run(path, folder, yamls=yamls, overrides=given, jobs=jobs or 1, cluster=engine)
     elif on:

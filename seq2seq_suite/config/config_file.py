@@ -132,7 +132,6 @@ def _checked(
 ) -> Config:
     for override in overrides:
         _apply(override, given, places)
-    by_run = _FORMAT in places
     by_runs = _take_in(given, places, file=file)
     code = []
     for keys, section, at in named_code(given):
@@ -142,7 +141,7 @@ def _checked(
             Path() if place.text and Path(section[at].rpartition(":")[0]).is_file() else Path(file).parent,
         )
         code.append((section[at], ".".join(keys), place))
-    typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
+    typed_or_own = (one for one, _, place in code if place.text or not (_FORMAT in places or place.file in by_runs))
     with trusting(typed_or_own if own else ()):
         for reference, key, place in code:
             require_trust(reference, key=key, file=place.file, line=place.line)
@@ -385,7 +384,7 @@ def _leave_out(
 
 
 def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], places: dict[Keys, Place]) -> None:
-    """Drop the keys that the section's new kind does not have, so that an override can change the kind alone."""
+    """Drop the file's keys that the section's new kind does not have, so that an override can change the kind alone."""
     from seq2seq_suite.config.messages import sections_at
 
     chosen = [
@@ -393,6 +392,7 @@ def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], pl
         for found in sections_at(keys, given)
         if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)
     ]
-    for key in [key for key in section if chosen and key not in chosen[0].model_fields]:
-        del section[key]
-        places.pop((*keys, key), None)
+    for known in [(*keys, key) for key in section if chosen and key not in chosen[0].model_fields]:
+        if not any(place.text for inside, place in places.items() if inside[: len(known)] == known):
+            del section[known[-1]]
+            places.pop(known, None)

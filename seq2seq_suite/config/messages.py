@@ -133,10 +133,12 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
     keys: list[str] = []
     current: Any = given
     for part in loc:
-        if isinstance(current, dict) and part not in current and current.get("kind", "autoregressive") == part:
+        known = current if isinstance(current, dict) else {}
+        if part == known.get("kind", None if part in known else "autoregressive"):
+            current = {**known, "kind": None}  # its name comes once; blocks have a key of their own name
             continue
         keys.append(str(part))
-        current = current.get(part) if isinstance(current, dict) else None
+        current = known.get(part)
     return tuple(keys)
 
 

@@ -15,6 +15,7 @@ from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import slug
 from seq2seq_suite.config import config_file
+from seq2seq_suite.config.messages import sections_at
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
 from seq2seq_suite.options.section import NotNegative, Section
 from seq2seq_suite.report.sentences import not_alike
@@ -100,11 +101,6 @@ class Cell:
         return min(self.figures) if self.higher_is_better else max(self.figures)
 
 
-def is_study(path: Path) -> bool:
-    """Whether a YAML file is a study."""
-    return config_file.is_study(config_file.parse(path))
-
-
 def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:
     """A study's file.
 
@@ -140,13 +136,13 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
             expected="files of different names, which also name their directories and rows",
             remedy="rename one, or study them separately with another --output",
         )
-    decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
     for override in overrides:
-        if (key := override.partition("=")[0]) in decided:
+        key = override.partition("=")[0]
+        if key == "seed" or all(key in changes or _is_foreign(key, changes) for changes in study.variants.values()):
             raise ConfigError(
                 f"{override}: it would have no effect",
                 file=COMMAND_LINE,
-                expected=f"keys that the study does not vary; it compares values of {key}",
+                expected="a key that a variant takes and does not set itself",
                 remedy=f"change it in a copy of {path}",
             )
     chain.stages(study.variants, study.distilled, file=str(path))
@@ -276,9 +272,11 @@ def show(cells: Sequence[Cell]) -> None:
 
 def write(cells: Sequence[Cell], folder: Path) -> None:
     """Write what `show` prints to the FILES of a folder; the CSV file has a row for each cell, with plain numbers."""
-    tables = []
-    for split, of_split in grouped((cell.split, cell) for cell in cells).items():
-        tables += [(TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split))]
+    tables = [
+        table
+        for split, of_split in grouped((cell.split, cell) for cell in cells).items()
+        for table in ((TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split)))
+    ]
     for name in FILES[:2]:
         write_tables(folder / name, tables)
     numbers = [
@@ -317,10 +315,13 @@ def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
 def unequal(cells: Sequence[Cell]) -> str:
     """A sentence on unequal budgets or data of the variants, by their own search; empty if they are equal."""
     cells = [cell for cell in cells if not cell.search]
-    compared: dict[str, dict[str, Sequence[Mapping[str, Any]]]] = {}
-    for cell in cells:
-        compared.setdefault(cell.experiment, {})[cell.variant] = cell.runs
-    return "".join(text for text, _ in not_alike(compared, settings([cell.runs[0] for cell in cells]))).rstrip()
+    compared = grouped((cell.experiment, (cell.variant, cell.runs)) for cell in cells)
+    return "".join(
+        text
+        for text, _ in not_alike(
+            {name: dict(found) for name, found in compared.items()}, settings([cell.runs[0] for cell in cells])
+        )
+    ).rstrip()
 
 
 def _folders(study: Study, output: Path, yaml: Path, seed: int) -> tuple[dict[str, Path], dict[str, Path]]:
@@ -334,16 +335,33 @@ def _cells(
 ) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
     common, found = [*config_file.as_overrides(study.settings), *overrides], []
-    kind = [f"strategy.kind={one}" for one in [next(iter(study.variants.values())).get("strategy.kind")] if one]
+    first = {key: value for key, value in next(iter(study.variants.values())).items() if key == "strategy.kind"}
     for yaml in (config_file.find(one, path.parent) for one in study.yamls):
         shared = any(chain.UPDATES in changes for changes in study.variants.values())
-        updates = config_file.load(yaml, [*common, *kind], own=True).training.max_updates if shared else 0
+        updates = config_file.load(yaml, _with(first, common), own=True).training.max_updates if shared else 0
         runs, folders = _folders(study, output, yaml, seed)
         for name, changes in study.variants.items():
-            own = chain.filled(changes, runs | folders, updates)
-            kept = (one for one in common if "data.path" not in own or not one.startswith("miniworld."))
-            found.append((name, yaml, [*kept, *config_file.as_overrides(own)]))
+            found.append((name, yaml, _with(chain.filled(changes, runs | folders, updates), common)))
     return found
+
+
+def _with(changes: Mapping[str, Any], common: Sequence[str]) -> list[str]:
+    """The overrides of a variant behind those of the common ones that it takes."""
+
+    def takes(key: str) -> bool:
+        return not _is_foreign(key, changes) and ("data.path" not in changes or not key.startswith("miniworld."))
+
+    return [*(one for one in common if takes(one.partition("=")[0])), *config_file.as_overrides(changes)]
+
+
+def _is_foreign(key: str, changes: Mapping[str, Any]) -> bool:
+    """Whether a key is one of other strategies, but not of the one that a variant chooses."""
+    section, found, option = key.rpartition("strategy.")
+    takes = {
+        one.model_fields["kind"].default: option.partition(".")[0] in one.model_fields
+        for one in sections_at(("strategy",), {})
+    }
+    return bool(found) and any(takes.values()) and not takes.get(changes.get(f"{section}strategy.kind"), True)
 
 
 def _cell(

@@ -54,8 +54,7 @@ def combinations(settings: Sequence[str]) -> list[tuple[str, ...]]:
         )
     options = [choices(setting) for setting in settings]
     for found in options:
-        if len(set(found)) < len(found):
-            twice = next(one for one in found if found.count(one) > 1)
+        for twice in (one for one in found if found.count(one) > 1):
             raise ConfigError(
                 f"{truncate(twice)} is given {found.count(twice):,} times",
                 file=COMMAND_LINE,

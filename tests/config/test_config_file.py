@@ -282,6 +282,11 @@ def test_an_error_in_an_override_names_the_command_line(folder, override, messag
     assert error_of("task: parsing\n", override).startswith(f"command line: {override}: {message}")
 
 
+def test_a_key_that_has_the_name_of_its_strategy_is_described(folder):
+    found = error_of("task: translation\nstrategy: {kind: blocks}\n", "strategy.blocks=[0, 4]")
+    assert "strategy.blocks=[0, 4]: got 0 (a whole number)\n  expected: a whole number above 0" in found
+
+
 @pytest.mark.parametrize("override", ["seed.x=1", "task.kind=a"])
 def test_an_override_below_a_value_is_refused(folder, override):
     assert f"{override}: {override.partition('.')[0]} is no section" in error_of("task: parsing\nseed: 1\n", override)
@@ -335,6 +340,10 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert load(Path("p.yaml"), ["strategy.kind=length_head"]).strategy.label_smoothing == 0.1
     Path("copy.yaml").write_text(dump(config))
     assert load(Path("copy.yaml")) == config
+    with pytest.raises(ConfigError, match=r"strategy.factor=3: a key of strategy.kind cut_at_end, ctc, dag only"):
+        load(Path("p.yaml"), ["strategy.factor=3", "strategy.kind=length_head"])  # of the command line none is dropped
+    with pytest.raises(ConfigError, match=r"strategy.factro=3: unknown key, did you mean strategy.factor\?"):
+        load(Path("p.yaml"), ["strategy.factro=3", "strategy.kind=ctc"])
     text = "task: translation\nstrategy:\n  kind: ctc\n  label_smoothing: 0.1\n"
     assert "p.yaml:4: strategy.label_smoothing: a key of strategy.kind autoregressive, " in error_of(text)
     assert error_of("task: detection\n", "strategy.grid=[3, 3]").endswith("a key of strategy.kind slots only")

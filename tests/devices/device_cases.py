@@ -103,6 +103,7 @@ WAIT_ONCE = {
     "parsing-nat",
     "asr",
     "asr-nat",
+    "blocks",
     "speech_translation",
     "detection-nat",
 }

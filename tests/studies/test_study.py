@@ -170,6 +170,34 @@ def test_two_experiments_of_one_name_are_refused(folder):
         study.load(folder / "s.yaml", yamls=[folder / "q.yaml", folder / "more" / "q.yaml"])
 
 
+def of_strategies(folder):
+    text = STUDY.replace("  RMS, wide: {", "  pointing: {strategy.kind: autoregressive, ")
+    more = "  blocks: {strategy.kind: blocks, strategy.block: 2, search.beam_size: 1}\n"
+    (folder / "k.yaml").write_text(text.replace("settings: {", "settings: {strategy.label_smoothing: 0.0, ") + more)
+    return folder / "k.yaml"
+
+
+def test_a_key_of_one_strategy_goes_to_the_variants_that_have_it(folder):
+    path = of_strategies(folder)
+    for override, takers in (("strategy.joint=1.0", ["blocks"]), ("backbone.width=8", ["pointing", "blocks"])):
+        cells = study._cells(study.load(path, overrides=[override]), path, [override])
+        assert [name for name, _, overrides in cells if override in overrides] == takers
+
+
+@pytest.mark.parametrize(
+    ("override", "problem"),
+    [
+        ("strategy.jiont=1", "unknown key, did you mean strategy.joint?"),
+        ("strategy.joint=-1", "got -1"),
+        ("strategy.block=4", "it would have no effect"),  # the one variant that takes it sets it
+        ("strategy.factor=3", "it would have no effect"),
+    ],
+)
+def test_keys_of_strategies_are_checked_before_a_run(folder, override, problem, capsys):
+    assert cli.main(["sweep", str(of_strategies(folder)), override, "--output", str(folder / "runs")]) == 2
+    assert f"{override}: {problem}" in capsys.readouterr().err and not (folder / "runs").exists()
+
+
 @pytest.mark.parametrize("override", ["backbone.norm=layer", "seed=4"])
 def test_what_no_run_would_follow_is_refused(folder, override, capsys):
     assert cli.main(["sweep", str(folder / "s.yaml"), override, "--output", str(folder / "runs")]) == 2
