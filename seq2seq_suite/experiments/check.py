@@ -298,11 +298,7 @@ def _plan(
         )
     if epochs < 1 and not minutes:
         warnings.append(f"training.max_updates={training.max_updates} ends before every example was seen once")
-    if training.warmup_updates >= training.max_updates:
-        warnings.append(
-            f"training.warmup_updates={training.warmup_updates} is not below max_updates: the learning "
-            "rate never reaches its peak"
-        )
+    warnings += training.warnings()
     if training.validate_every > training.max_updates:
         warnings.append("training.validate_every exceeds max_updates: the run validates only at the end")
     return [

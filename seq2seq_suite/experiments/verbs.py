@@ -125,8 +125,10 @@ def _run(
     if ranks.is_first:
         learning, every = (trainer.learner.num_parameters(learning=one) for one in (True, False))
         print(
+            *config.training.warnings(),
             f"training on {size} examples, {f'{learning:,} of ' * (learning < every)}{every:,} parameters, "
             f"device {trainer.device.type}, prepared in {prepared - began:.1f} s",
+            sep="\n",
             flush=True,
         )
     trainer.run_to_best(resume=resume)

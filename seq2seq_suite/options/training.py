@@ -111,6 +111,13 @@ class Training(Section):
                 )
         return self
 
+    def warnings(self) -> list[str]:
+        """What a run says before it begins: that its warm-up does not end."""
+        return [
+            f"training.warmup_updates={self.warmup_updates} is not below max_updates={self.max_updates}: the learning "
+            "rate never reaches its peak"
+        ] * (self.warmup_updates >= self.max_updates)
+
 
 class Mixture(Section):
     """How the tasks of a joint run are mixed; each batch has one task."""

@@ -142,7 +142,6 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         if (directory / CONFIG).is_file():
             with trusting(config.code.values()):
                 check_same(RunDirectory(directory), config)
-    for directory in runs:
         directory.parent.mkdir(parents=True, exist_ok=True)
 
     begun: list[subprocess.Popen[bytes]] = []

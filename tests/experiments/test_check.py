@@ -123,7 +123,8 @@ def test_settings_that_cannot_work_are_warned_of(folder):
     for key in ("training.warmup_updates=50", "training.validate_every", "training.batch_tokens is 16"):
         assert key in text
     once = small_config(folder, max_updates=40, warmup_updates=2, validate_every=40)
-    assert "training.validate_every" not in "\n".join(found(once)[1])
+    text = "\n".join(found(once)[1])
+    assert "training.validate_every" not in text and "training.warmup_updates" not in text
 
 
 class Known:

@@ -368,7 +368,8 @@ def test_the_log_has_what_is_printed(folder, tmp_path, capsys):
     printed, log = capsys.readouterr().out.splitlines(), (tmp_path / "run" / "log.txt").read_text().splitlines()
     lines = {line[21:] for line in log}
     said = [line for line in printed if line.startswith(("train", "resuming"))]
-    assert len(said) == 6 and lines.issuperset(said)
+    assert len(said) == 8 and lines.issuperset(said)
+    assert said[0] == "training.warmup_updates=5 is not below max_updates=3: the learning rate never reaches its peak"
     assert len([line for line in lines if line.startswith("validation at update")]) == 3  # with all figures
     own = [line for line in log if " test: " not in line and "  training on " not in line]
     assert len(own) == len(set(own))  # nothing twice; two runs may begin in one second
