@@ -54,9 +54,9 @@ def combinations(settings: Sequence[str]) -> list[tuple[str, ...]]:
         )
     options = [choices(setting) for setting in settings]
     for found in options:
-        for twice in (one for one in found if found.count(one) > 1):
+        if twice := [one for one in found if found.count(one) > 1]:
             raise ConfigError(
-                f"{truncate(twice)} is given {found.count(twice):,} times",
+                f"{truncate(twice[0])} is given {found.count(twice[0]):,} times",
                 file=COMMAND_LINE,
                 expected="different values",
                 remedy="give it once",
