@@ -5,7 +5,8 @@
 >>> small = {"width": 32, "feed_forward_width": 32, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 >>> config = {"task": "multilabel", "device": "cpu", "data": {"size": 40}, "backbone": small}
 >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
-...     run = s2s.train(config, output=f"{folder}/run", settings={"training.max_updates": 2, "data.test_splits": []})
+...     settings = {"training.max_updates": 2, "training.warmup_updates": 1, "data.test_splits": []}
+...     run = s2s.train(config, output=f"{folder}/run", settings=settings)
 ...     answers = run.predict(["the cat sees a dog"], n_best=2, settings={"search.beam_size": 3})
 training on 40 examples, ...
 update 1/2 ...
