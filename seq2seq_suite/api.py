@@ -401,9 +401,7 @@ def overrides(settings: Settings) -> list[str]:
             expected='{"key.sub": value} or ["key.sub=value"]',
             remedy="put it into a list",
         )
-    if isinstance(settings, Mapping):
-        return config_file.as_overrides(settings)
-    return list(settings)
+    return config_file.as_overrides(settings) if isinstance(settings, Mapping) else list(settings)
 
 
 def check_n_best(config: Config, n_best: int) -> None:

@@ -365,6 +365,4 @@ def _finite(value: Any) -> Any:
         return [_finite(inner) for inner in value]
     if hasattr(value, "tolist"):
         return _finite(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

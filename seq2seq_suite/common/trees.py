@@ -190,9 +190,7 @@ def bare_label(label: str) -> str:
     >>> [bare_label(label) for label in ("NP-SBJ=1", "WHNP-2", "-NONE-", "-LRB-", "PRP$", "ADVP|PRT")]
     ['NP', 'WHNP', '-NONE-', '-LRB-', 'PRP$', 'ADVP']
     """
-    if label.startswith("-"):
-        return label
-    return re.split(r"[-=|]", label, maxsplit=1)[0] or label
+    return label if label.startswith("-") else re.split(r"[-=|]", label, maxsplit=1)[0] or label
 
 
 def clean(tree: Tree) -> Tree | None:

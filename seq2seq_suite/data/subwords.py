@@ -289,9 +289,7 @@ class ImportedPieces(SentencePieces):
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text, a space written as U+2581."""
         code, mark, rest = text.partition("<<")
-        if mark and code.startswith(">>"):
-            return [code + mark, *super().pieces(rest)]
-        return super().pieces(text)
+        return [code + mark, *super().pieces(rest)] if mark and code.startswith(">>") else super().pieces(text)
 
     def join(self, pieces: Sequence[str]) -> str:
         """The text that pieces make."""

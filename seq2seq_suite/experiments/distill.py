@@ -12,10 +12,11 @@ from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.runs.run_directory import provenance
 from seq2seq_suite.runs.weights import MODEL, best, hash_of
-from seq2seq_suite.tasks import tasks_with
+from seq2seq_suite.tasks import find_task, tasks_with
 
 if TYPE_CHECKING:
     from seq2seq_suite.prediction.load_run import LoadedRun
+    from seq2seq_suite.tasks.base import Task
 
 PROVENANCE = "provenance.json"
 
@@ -53,16 +54,11 @@ def distill(
             "the folder is not empty", file=str(output), expected="a new one", remedy="choose another with --output"
         )
     task, config = loaded.task, loaded.config
-    if not task.rewritable:
-        raise ConfigError(
-            f"its task is {task.name}, whose targets cannot be replaced by outputs",
-            file=str(directory),
-            expected=tasks_with("rewritable"),
-        )
+    check(config.task, directory)
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits.pop("train")
     predictions = _predictions(loaded, train)
-    texts = [task.to_text(prediction) for prediction in predictions]
+    texts = _texts(task, predictions)
     empty = sum(not text.strip() for text in texts)
     score = task.score(predictions, [example.reference for example in train])
     rows = [
@@ -75,7 +71,7 @@ def distill(
         new = {to_json(task.row(example, "")): example for example in examples}
         fresh = [example for row, example in new.items() if row not in known]
         known |= new.keys()
-        outputs = map(task.to_text, _predictions(loaded, fresh))
+        outputs = _texts(task, _predictions(loaded, fresh))
         added = [task.row(example, text) for example, text in zip(fresh, outputs, strict=True) if text.strip()]
         counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
         rows += added
@@ -104,6 +100,16 @@ def distill(
     return facts
 
 
+def check(task: str, file: Path) -> None:
+    """Raises ConfigError for a task whose targets cannot be rows of outputs; `file` names it."""
+    if task == "multitask" or not find_task(task).rewritable:
+        raise ConfigError(
+            f"its task is {task}, whose targets cannot be replaced by outputs",
+            file=str(file),
+            expected=tasks_with("rewritable"),
+        )
+
+
 def is_distilled(path: str) -> bool:
     """Whether a data folder was written by `distill`."""
     return (Path(path) / PROVENANCE).is_file()
@@ -111,6 +117,11 @@ def is_distilled(path: str) -> bool:
 
 def _predictions(loaded: LoadedRun, examples: Sequence[Example]) -> list[Any | None]:
     return loaded.predictor.predictions(examples, loaded.predictor.hypotheses(loaded.task.encode(examples), examples))
+
+
+def _texts(task: Task[Any, Any], predictions: Sequence[Any | None]) -> list[str]:
+    """Each as a row has it; empty where an output is malformed."""
+    return ["" if prediction is None else task.to_text(prediction) for prediction in predictions]
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -111,7 +111,8 @@ def _run(
     parts = read_parts(config, run_directory)
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
     if any(
-        part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path) for part in parts
+        part.config.in_parallel and part.task.several_references and not is_distilled(part.config.data.path)
+        for part in parts
     ):
         print(
             "a parallel decoder usually gains from training on the outputs of an autoregressive run: "

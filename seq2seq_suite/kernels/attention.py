@@ -55,6 +55,4 @@ def _by_products(
 def _zero_where_blind(out: Tensor, visible: Tensor) -> Tensor:
     sees = visible.any(-1, keepdim=True)
     # A look at the mask spares two passes over `out` and its gradient; on other devices it would wait for the queue.
-    if sees.device.type == "cpu" and bool(sees.all()):
-        return out
-    return out.masked_fill(~sees, 0.0)
+    return out if sees.device.type == "cpu" and bool(sees.all()) else out.masked_fill(~sees, 0.0)

@@ -144,9 +144,7 @@ class Backbone(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_from_size(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            return {**SIZES.get(str(given.get("size", "small")), {}), **given}
-        return given
+        return {**SIZES.get(str(given.get("size", "small")), {}), **given} if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _is_possible(self) -> Backbone:

@@ -210,8 +210,7 @@ class _Block:
     @property
     def has_state(self) -> Tensor:
         """(N,W) bool, the slots before which nothing is hidden."""
-        first = torch.ones_like(self.known[:, :1])
-        return torch.cat((first, self.known[:, :-1]), 1).cumprod(1).bool()
+        return torch.cat((torch.ones_like(self.known[:, :1]), self.known[:, :-1]), 1).cumprod(1).bool()
 
     def after(self, stepper: Stepper, rows: Rows, logits: Tensor, number: Tensor) -> _Block:
         """With what a pass writes; `logits` (N,W,V) are its predictions, `number` (N,) the rows' counts of passes."""

@@ -16,6 +16,7 @@ from seq2seq_suite.common.groups import grouped
 from seq2seq_suite.common.text import slug
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.messages import sections_at
+from seq2seq_suite.experiments import distill
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
 from seq2seq_suite.options.section import NotNegative, Section
 from seq2seq_suite.report.sentences import not_alike
@@ -150,6 +151,8 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
     for name, yaml, own in cells:
         try:
             on_validation(yaml, own)
+            if name in study.distilled.values():
+                distill.check(config_file.load(yaml, own, own=True).task, yaml)
         except ConfigError as error:
             raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
     for search in chain.combined(study.searches):

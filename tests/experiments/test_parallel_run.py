@@ -165,6 +165,31 @@ def test_a_teacher_translates_sources_that_nobody_has_translated(folder, tmp_pat
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.parametrize(
+    ("task", "malformed"),
+    [
+        ("parsing", False),
+        pytest.param("parsing", True, marks=pytest.mark.slow),
+        pytest.param("tagging", False, marks=pytest.mark.slow),
+        pytest.param("multilabel", False, marks=pytest.mark.slow),
+    ],
+)
+def test_trees_tags_and_labels_are_written_anew_and_learned_from(folder, tmp_path, capsys, task, malformed):
+    like = config(folder, "ctc", max_updates=2).model_dump(include={"device", "backbone", "training"})
+    keys = {**like, "task": task, "data": {"size": 20, "test_splits": ["validation"]}, "search": {"beam_size": 1}}
+    teacher, distilled, more = tmp_path / "teacher", tmp_path / "distilled", tmp_path / "more.txt"
+    verbs.run(Config.model_validate(keys), teacher, resume=False, overwrite=False, command=["run"])
+    more.write_text("The dog sees Maria .\nThe dog sees Maria .\n")
+    command = ["distill", str(teacher), "--output", str(distilled), "--sources", str(more)]
+    assert cli.main([*command, *["search.constraint=false"] * malformed]) == 0
+    facts = json.loads((distilled / "provenance.json").read_text())
+    assert facts["empty"] == (20 if malformed else 0)  # no tree of two updates is one by chance
+    assert facts["more_sources"][str(more)] == {"rows": int(not malformed), "known": 1, "empty": int(malformed)}
+    pupil = {**keys, "data": {"path": str(distilled), "test_splits": ["validation"]}}
+    verbs.run(Config.model_validate(pupil), tmp_path / "pupil", resume=False, overwrite=False, command=["run"])
+    assert f"training on {21 - malformed} examples" in capsys.readouterr().out
+
+
 def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsys):
     teacher, pupil = tmp_path / "teacher", tmp_path / "pupil"
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})

@@ -118,6 +118,13 @@ def test_what_is_wrong_with_a_chain_is_said_before_anything_runs(folder, old, ne
     assert said in str(caught.value) and "s.yaml" in str(caught.value) and not (folder / "runs").exists()
 
 
+def test_outputs_that_cannot_be_data_are_refused_before_anything_runs(folder):
+    (folder / "s.yaml").write_text(STUDY.replace("its outputs: half", "its outputs: left"))
+    with pytest.raises(ConfigError, match=r"variant .left. of language_model.yaml: .* cannot be replaced by outputs"):
+        study.run(folder / "s.yaml", folder / "runs", yamls=[config_file.find("language_model")])
+    assert not (folder / "runs").exists()
+
+
 def test_a_share_of_updates_is_one_of_what_the_command_line_says(folder):
     cells = study._cells(study.load(folder / "s.yaml"), folder / "s.yaml", ["training.max_updates=20"])
     assert [own[-1] for *_, own in cells] == [f"training.max_updates={number}" for number in (20, 10, 5, 10)]

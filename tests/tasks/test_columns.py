@@ -57,6 +57,25 @@ def test_columns_of_other_names_are_read_by_the_keys(tmp_path, task):
 
 
 @pytest.mark.parametrize(
+    ("task", "keys"),
+    [
+        *((name, {}) for name in ("parsing", "tagging", "multilabel", "translation", "summarisation", "qa")),
+        *((name, {"miniworld__world": "rich"}) for name in ("parsing", "multilabel")),
+        ("tagging", {"data": {"subset": "semantic_roles"}, "tagging__spans": True}),
+    ],
+)
+def test_rows_that_distill_writes_are_read_back_with_all_that_they_had(tmp_path, task, keys):
+    made = make_task(task, **{**keys, "data": {"path": "miniworld", "size": 40, **keys.get("data", {})}})
+    examples = made.read("train")
+    write_rows(tmp_path, [made.row(example, made.to_text(example.reference)) for example in examples])
+    options = {key: value for key, value in keys.items() if key.startswith(task)}
+    again = make_task(task, data={"path": str(tmp_path)}, **options).read("train")
+    assert [(one.source, one.reference, one.also) for one in again] == [
+        (one.source, one.reference, one.also) for one in examples
+    ]
+
+
+@pytest.mark.parametrize(
     "printed", [str, json.dumps, lambda value: str(value).replace("', '", "' '")], ids=["python", "json", "numpy"]
 )
 @pytest.mark.parametrize("task", TASKS)

@@ -178,7 +178,7 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
 
-    name, presented_by = "multilabel", MultilabelPresentation
+    name, presented_by, rewritable = "multilabel", MultilabelPresentation, True
     sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
     view, item, expected = "topics", "text", "rows with text and labels"
@@ -227,6 +227,15 @@ class MultilabelTask(Task[Words | Parts, LabelSets]):
         words = self._words(text_in(row, self.options.text_column, "multilabel.text_column"), **row.place)
         true = row.fields.get("true")
         return Example(words, labels, row.origin, also={"oracle": tuple(true)} if true is not None else {})
+
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """The words, the labels, and the true ones where they are known."""
+        true = {"true": example.also["oracle"]} if example.also else {}
+        return {
+            self.options.text_column: " ".join(example.source),
+            self.options.labels_column: from_line(text),
+            **true,
+        }
 
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
         if self.options.encoding == "pieces":

@@ -67,9 +67,7 @@ class Bracketing:
                 opened.append((symbol.removeprefix(self.opening), first))
             else:
                 return None
-        if opened or len(done) != 1 or leaves:
-            return None
-        return with_root(done[0])
+        return None if opened or len(done) != 1 or leaves else with_root(done[0])
 
 
 class Brackets(Bracketing):

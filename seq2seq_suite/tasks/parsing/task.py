@@ -188,7 +188,7 @@ class ParsingTask(Task[Words, Trees]):
     name = "parsing"
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
-    presented_by, tokenised = ParsingPresentation, True
+    presented_by, tokenised, rewritable = ParsingPresentation, True, True
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
@@ -221,6 +221,11 @@ class ParsingTask(Task[Words, Trees]):
         if likelier := row.fields.get("oracle"):
             also["oracle"] = _one_tree(likelier, row.file, row.line)
         return Example(self.source.check(tree.words(), row.place), tree, row.origin, also=also)
+
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """The tree, its words in a column of their own, and what else the row had."""
+        also = {name: str(value) if isinstance(value, Tree) else value for name, value in example.also.items()}
+        return {"sentence": " ".join(example.source), self.options.tree_column: text, **also}
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed.

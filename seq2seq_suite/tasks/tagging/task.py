@@ -80,7 +80,7 @@ class TagRow(Symbols):
 class TaggingTask(Task[Words, TagRow]):
     """Sentence -> a tag for each word; words are read by their letters, too."""
 
-    name, tokenised = "tagging", True
+    name, tokenised, rewritable = "tagging", True, True
     presented_by = TaggingPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
     primary_metric = "accuracy"
@@ -154,6 +154,11 @@ class TaggingTask(Task[Words, TagRow]):
             row.origin,
             also={"oracle": tuple(likelier)} if likelier else {},
         )
+
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """Words, tags, and those of the oracle."""
+        words, tags = self.options.words_column, self.options.tags_column
+        return {words: example.source, tags: split_blanks(text), **example.also}
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
         """The word that each tag belongs to, the sentinel for END."""
