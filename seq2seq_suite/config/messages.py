@@ -328,6 +328,4 @@ def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]
         return f"write {int(value)}"
     if kind in (int, float) and isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", value):
         return "remove the quotes"
-    if kind is str and isinstance(value, (bool, int, float)):
-        return "put it in quotes if you mean text"
-    return ""
+    return "put it in quotes if you mean text" if kind is str and isinstance(value, (bool, int, float)) else ""

@@ -56,11 +56,23 @@ def distill(
     task, config = loaded.task, loaded.config
     check(config.task, directory)
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
-    train = splits.pop("train")
+    train = splits["train"]
     predictions = _predictions(loaded, train)
     texts = _texts(task, predictions)
     empty = sum(not text.strip() for text in texts)
     score = task.score(predictions, [example.reference for example in train])
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot be created: {error.strerror}", file=str(output), remedy="choose another folder with --output"
+        ) from None
+    for split, examples in splits.items():
+        splits[split] = [
+            replace(example, source=task.source.stored(example.source, output / "sounds" / f"{split}-{number}"))
+            for number, example in enumerate(examples, 1)
+        ]
+    train = splits.pop("train")
     rows = [
         task.row(example, text if text.strip() else task.to_text(example.reference))
         for example, text in zip(train, texts, strict=True)
@@ -75,12 +87,6 @@ def distill(
         added = [task.row(example, text) for example, text in zip(fresh, outputs, strict=True) if text.strip()]
         counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
         rows += added
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be created: {error.strerror}", file=str(output), remedy="choose another folder with --output"
-        ) from None
     _write(output / "train.jsonl", rows)
     for split, examples in splits.items():
         _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])

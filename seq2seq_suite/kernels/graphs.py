@@ -266,8 +266,8 @@ class _Room(KeysValues):
 
     @staticmethod
     def like(other: KeysValues, capacity: int, length: Tensor) -> _Room:
-        shape = (*other.room.shape[:3], capacity, other.room.size(4))
-        return _Room(other.room.new_zeros(shape), length)  # what is hidden is multiplied by zero, and must be finite
+        # What is hidden is multiplied by zero, and must be finite.
+        return _Room(other.room.new_zeros(*other.room.shape[:3], capacity, other.room.size(4)), length)
 
     @property
     def both(self) -> Tensor:

@@ -136,8 +136,7 @@ def mix_with_ctc(scores: Tensor, rows: Rows, weight: float) -> Tensor:
     Source: Watanabe et al. 2017 (one-pass joint decoding).
     """
     assert rows.prefixes is not None
-    mixture = (1.0 - weight) * scores + weight * rows.prefixes.log_probs()
-    return torch.where(scores == NEVER, NEVER, mixture)
+    return torch.where(scores == NEVER, NEVER, (1.0 - weight) * scores + weight * rows.prefixes.log_probs())
 
 
 def add_gains(scores: Tensor, rows: Rows, constraint: Constraint) -> Tensor:

@@ -37,8 +37,7 @@ class TaskOptions(Section):
 
     def target_symbols(self, config: Any) -> int:
         """The longest output, END included."""
-        longest = int((config.data.max_length + 2) * config.search.max_length_factor)
-        return longest + config.search.max_length_extra
+        return int((config.data.max_length + 2) * config.search.max_length_factor) + config.search.max_length_extra
 
 
 def left_to_right(config: Any) -> bool:

@@ -30,7 +30,7 @@ from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.base import Field, Place, Source, refuse_long
 from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.rows import medium_in, of_file, place_of, required_medium
+from seq2seq_suite.tasks.rows import medium_in, of_file, required_medium
 
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant
 
@@ -115,6 +115,16 @@ class Sounds(Source):
             otherwise="cut the recording",
         )
         return sound
+
+    def stored(self, value: Sound, place: Path) -> Recording:
+        """The sound in a file; of embedded ones, and those of tables, a WAV file with the same samples is written."""
+        if isinstance(value, Recording) and not value.content:
+            return value
+        import soundfile
+
+        place.parent.mkdir(exist_ok=True)
+        soundfile.write(place.with_suffix(".wav"), *value.samples(), subtype="FLOAT")
+        return Recording(str(place.with_suffix(".wav")))
 
     def forget(self) -> None:
         self._known.clear()
@@ -276,14 +286,7 @@ class SoundTask(Task[Sounds, Text]):
             )
 
     def sound_row(self, example: Example) -> dict[str, str]:
-        """The columns of a row that name the sound file; raises DataError for other sounds."""
-        if not isinstance(example.source, Recording) or example.source.content:
-            raise DataError(
-                "the sounds are not files",
-                **place_of(example.origin),
-                expected="data of sound files",
-                remedy="embedded speech and sounds inside a table cannot be written as rows",
-            )
+        """The column of a row that names the sound file, see `Sounds.stored`."""
         return {"audio": str(Path(example.source.name).resolve())}
 
     # -- numbers ------------------------------------------------------------------------------------------------

@@ -135,9 +135,7 @@ def figure(value: Any) -> str:
     >>> figure(90.126), figure(3), figure(None) == figure(float("nan")) == NONE
     ('90.13', '3', True)
     """
-    if value is None or value != value:
-        return NONE
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return NONE if value is None or value != value else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def counted(number: int, word: str) -> str:

@@ -17,7 +17,9 @@ from making import auxiliaries_of, strategy_of  # noqa: E402
 
 from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.common.errors import DataError  # noqa: E402
+from seq2seq_suite.common.examples import Example  # noqa: E402
 from seq2seq_suite.config.schema import Config  # noqa: E402
+from seq2seq_suite.data.audio import Composed, Recording  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.experiments import verbs  # noqa: E402
@@ -74,6 +76,24 @@ def test_bytes_as_the_hub_serves_them_are_read(make_task, tmp_path):
     )
     example = make_task(data__path=str(place)).read("train")[0]
     assert example.source.name == "a.flac" and example.reference == "yes"
+
+
+def test_sounds_that_are_no_files_are_written_for_a_row_with_the_same_samples(make_task, folder, tmp_path):
+    pytest.importorskip("espeakng_loader")
+    content = io.BytesIO()
+    soundfile.write(content, np.stack([sing("yes"), 0.5 * sing("yes")], 1), 8000, format="FLAC")
+    parts = (Recording(str(folder / "train" / "0.wav")), Recording("a.flac", content.getvalue()))
+    long = {"data__max_length": 900, "search__max_length_factor": 1.0}
+    task = make_task(**long)
+    embedded = make_task(data__path="miniworld", data__size=1, **long).read("train")[0].source
+    for number, sound in enumerate((embedded, parts[1], Composed((parts[0], parts[0]), 0.1))):
+        found = task.source.stored(sound, tmp_path / "sounds" / str(number))
+        assert found.name == str(tmp_path / "sounds" / f"{number}.wav")
+        again = task.example(Row(task.row(Example(found, "yes"), "no"), "rows.jsonl", 1))
+        assert again.reference == "no" and again.source == found
+        for one, other in zip(sound.samples(), again.source.samples(), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert task.source.stored(parts[0], tmp_path / "other") is parts[0] and not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.examples import Example
 from seq2seq_suite.common.shapes import SoundShape
 from seq2seq_suite.common.types import END
-from seq2seq_suite.data.audio import Composed, Recording
+from seq2seq_suite.data.audio import Recording
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.tasks.speech_translation import Translated
 
@@ -168,13 +168,6 @@ def test_a_row_without_transcript_or_translation_is_refused(change, got):
     with pytest.raises(DataError, match=got) as caught:
         make_task("speech_translation").reference(Row({"text": "a", "translation": "b", **change}, "rows.jsonl", 7))
     assert "rows.jsonl:7" in str(caught.value)
-
-
-def test_only_sound_files_can_be_named_in_rows():
-    task = make_task("asr")
-    for sound in (Recording("a.flac", b"bytes"), Composed((Recording("a.wav"),), 0.1)):
-        with pytest.raises(DataError, match="rows:1: the sounds are not files"):
-            task.row(Example(sound, "a", "rows:1"), "a")
 
 
 def test_the_front_end_masks_as_the_keys_say():

@@ -74,6 +74,10 @@ class Source(Field, ABC):
         """The value on one line: words, a text, or the name of a file."""
         return " ".join(value) if isinstance(value, tuple) else str(value)
 
+    def stored(self, value: Any, place: Path) -> Any:
+        """The value as rows hold it; one that they name a file of is written to `place`, if it is in none."""
+        return value
+
     def forget(self) -> None:
         """Drop what is kept in memory of the values encoded so far."""
 

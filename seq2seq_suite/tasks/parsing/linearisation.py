@@ -107,9 +107,7 @@ class InOrder(Bracketing):
 def without_root(tree: Tree) -> Tree:
     """A tree without its root node, if that has one child."""
     child = tree.children[0]
-    if tree.label in ROOT_LABELS and len(tree.children) == 1 and isinstance(child, Tree):
-        return child
-    return tree
+    return child if tree.label in ROOT_LABELS and len(tree.children) == 1 and isinstance(child, Tree) else tree
 
 
 def with_root(node: Tree | str) -> Tree | None:
