@@ -19,6 +19,7 @@ from benchmarks.systems import (
     Shape,
     TrainingSystem,
 )
+from seq2seq_suite import kernels
 from seq2seq_suite.common import shapes
 from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.types import Batch
@@ -32,6 +33,7 @@ from seq2seq_suite.options.strategies import AutoregressiveOptions
 from seq2seq_suite.options.training import Training
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 
 
@@ -53,9 +55,12 @@ def build(shape: Shape) -> Seq2Seq:
     return model
 
 
-def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
+def learner(shape: Shape, label_smoothing: float = 0.0) -> Learner:
+    """The model and its strategy with their fast kernels, as a run has them."""
     options = AutoregressiveOptions(label_smoothing=label_smoothing)
-    return Autoregressive(options, shapes.TargetShape(0), 0, Auxiliaries())
+    made = Learner(build(shape), Autoregressive(options, shapes.TargetShape(0), 0, Auxiliaries()))
+    kernels.accelerate(made)
+    return made
 
 
 def training(
@@ -63,17 +68,16 @@ def training(
 ) -> TrainingSystem:
     """As `training.trainer` trains, without its logs and checkpoints."""
     memory.keep_freed()
-    model, options = build(shape).to(device), Training(**TRAINING_OPTIONS)
-    strategy, optimizer = _strategy(LABEL_SMOOTHING), build_optimizer(model, options)
+    learns, options = learner(shape, LABEL_SMOOTHING).to(device), Training(**TRAINING_OPTIONS)
+    model, optimizer = learns.model, build_optimizer(learns.model, options)
     lower, updates = precision == "bfloat16", itertools.count()
 
     def update(pairs: list[Pair]) -> torch.Tensor:
         batch = collate(corpus.encoded(pairs), "translation", round_lengths=lower).to(torch.device(device))
-        model.train()
-        strategy.train()
-        count = strategy.counts(batch)["cross_entropy"]
+        learns.train()
+        count = learns.counts(batch)["cross_entropy"]
         with torch.autocast(device, torch.bfloat16, enabled=lower):
-            total = strategy.loss(model, batch).sums["cross_entropy"]
+            total = learns(batch).sums["cross_entropy"]
         (total / count).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         set_rate(optimizer, learning_rate(options, next(updates), 0.0))
@@ -121,16 +125,16 @@ def decoding(
 ) -> DecodingSystem:
     """The suite's search."""
     torch.set_num_threads(threads)
-    model, strategy = build(shape), _strategy()
-    model.load_state_dict(torch.load(weights)["weights"])
-    model.eval().to(device, dtype)
+    searches = learner(shape)
+    searches.model.load_state_dict(torch.load(weights)["weights"])
+    searches.eval().to(device, dtype)
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
         written, options = [], SearchOptions(beam_size=beam_size, compile=compile)
         for first in range(0, len(sources), size):
             chunk = sources[first : first + size]
-            found = strategy.generate(
-                model,
+            found = searches.strategy.generate(
+                searches.model,
                 _batch(corpus, chunk).to(torch.device(device)),
                 options=options,
                 limit=torch.full((len(chunk),), longest + 1, device=device),
