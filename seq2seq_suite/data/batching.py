@@ -14,6 +14,8 @@ from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.drawn import Drawn
 
+_NONE_GIVEN = np.zeros(0, dtype=bool)
+
 
 def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False) -> Batch:
     """Pad examples to a batch; padding is 0, and -1 in labels and focus. `round_lengths` pads lengths to `on_grid`."""
@@ -30,7 +32,7 @@ def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False)
         target=_pad([item.target for item in items], 0, target_width),
         target_mask=torch.arange(target_width) < target_lengths.unsqueeze(1),
         given=_pad(
-            [np.zeros(len(item.target), dtype=bool) if item.given is None else item.given for item in items],
+            [_NONE_GIVEN if item.given is None else item.given for item in items],
             False,
             target_width,
         ),
@@ -56,6 +58,10 @@ def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, sourc
 def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
     inner = tuple(max(array.shape[axis] for array in arrays) for axis in range(1, arrays[0].ndim))
     padded = np.full((len(arrays), width, *inner), value, dtype=arrays[0].dtype)
+    if not inner:  # all at once: a batch for a GPU has thousands of rows, which it would wait for
+        sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
+        padded[np.arange(width) < sizes[:, None]] = np.concatenate(arrays)
+        return torch.from_numpy(padded)
     for row, array in enumerate(arrays):
         padded[(row, *(slice(0, size) for size in array.shape))] = array
     return torch.from_numpy(padded)

@@ -65,12 +65,12 @@ def without_compiler(kind: type[Kind]) -> type[Kind]:
     return type(kind)(kind.__name__, (kind,), {"step": torch.no_grad()(unwrap(kind.step))})
 
 
-def compile_shapes(module: nn.Module, *, backend: str = "inductor") -> None:
-    """Compile a module's calls, for each of up to 256 shapes of its input."""
+def compile_layer(module: nn.Module, *, backend: str = "inductor") -> None:
+    """Compile a module's calls, once for all lengths of its input; modules of a kind share what is compiled."""
     import torch._dynamo  # takes a second, which other runs need not wait
 
-    torch._dynamo.config.recompile_limit = max(256, torch._dynamo.config.recompile_limit)
-    module.compile(dynamic=False, backend=backend)
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)  # kinds of layers, not lengths
+    module.compile(dynamic=True, backend=backend)
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:

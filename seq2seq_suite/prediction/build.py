@@ -169,7 +169,7 @@ def compile_layers(learner: nn.Module, device: torch.device) -> None:
         )
     for layer in learner.modules():
         if isinstance(layer, TransformerLayer):
-            torch_private.compile_shapes(layer)
+            torch_private.compile_layer(layer)
 
 
 def use_threads(threads: int) -> None:
