@@ -10,15 +10,17 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.gpu.place import Notes, Place, allow_tf32
+from benchmarks.gpu.place import Notes, Place, Row, allow_tf32
 
 TASKS = Path(__file__).parents[2] / "tasks"
 _CASES = Path(__file__).parents[2] / "tests" / "devices"
@@ -36,8 +38,10 @@ _SMALLER = [
     "backbone.encoder_layers=1",
     "backbone.decoder_layers=1",
 ]
-_DRAWS = {"mask_predict", "dag"}  # their losses depend on what is drawn, which devices do differently
+_DRAWS = {"mask_predict", "dag", "blocks"}  # their losses depend on what is drawn, which devices do differently
 _FLOAT32, _LOWER = 1e-5, 1e-2
+Jobs = dict[str, tuple[Any, ...]]  # by name, a function of the place and its other arguments, which gives rows
+_PROCESSES = 10  # beside each other, on a GPU
 _REAL = {"translation-multi30k": "multi30k-en-de", "parsing-genia": "genia-const", "asr-an4": "an4"}  # prepared data
 
 
@@ -58,32 +62,50 @@ def correct(place: Place, notes: Notes) -> None:
         trained = {"translation": TRAINED["translation"]}
         searched = {name: SEARCHED[name] for name in ("beam", "graph", "graph of beams", "graph, one sentence")}
     folder = place.work / "correct"
+    beside: Jobs = {}
+    first: Jobs = {}
     if place.device != "pretended":  # whose runs are no process's own
-        with notes.attempt("resume after kill -9"):
-            _resume(place, notes, folder)
-    allow_tf32(False)
-    with _device(place):
-        for name, (preset, settings) in trained.items():
-            with notes.attempt(f"train {name}"):
-                _train(place, preset, settings, folder / name)
-                if name not in _DRAWS and preset != "multitask":
-                    _note_errors(notes, name, _errors(place, folder / name))
-        for name, (runs, settings) in searched.items():
-            if set(runs) <= set(trained) and all(setting.partition("=./")[2] in ("", *trained) for setting in settings):
-                with notes.attempt(f"search {name}"):
-                    _compare_outputs(
-                        place,
-                        notes,
-                        name,
-                        [folder / one for one in runs],
-                        [one.replace("=./", f"={folder}/") for one in settings],
-                    )
-        with notes.attempt("mixed devices"):
-            _mix(place, notes, folder / "translation")
-        if place.device != "pretended":
-            with notes.attempt("trained on a CPU"):
-                _train(replace(place, device="cpu"), *TRAINED["translation"], folder / "cpu")
-                _compare_outputs(place, notes, "trained on a CPU", [folder / "cpu"], ["search.beam_size=3"])
+        beside["resume after kill -9"] = (_resume, folder)
+        first["trained on a CPU"] = (_train_on_cpu, *TRAINED["translation"], folder / "cpu")
+    for name, (preset, settings) in trained.items():
+        exact = name not in _DRAWS and preset != "multitask"
+        first[f"train {name}"] = (_train_and_compare, name, preset, settings, folder / name, exact)
+    then: Jobs = {"mixed devices": (_mix, folder / "translation")}
+    for name, (runs, settings) in searched.items():
+        if set(runs) <= set(trained) and all(setting.partition("=./")[2] in ("", *trained) for setting in settings):
+            changes = [one.replace("=./", f"={folder}/") for one in settings]
+            then[f"search {name}"] = (_compare_outputs, name, [folder / one for one in runs], changes)
+    _do(place, notes, beside, first, then)
+
+
+def _do(place: Place, notes: Notes, beside: Jobs, first: Jobs, then: Jobs) -> None:
+    """Do all jobs, on a GPU in processes beside each other: `first`, whose runs `then` has to have, and `beside`."""
+    if not place.on_gpu:
+        with _device(place):
+            for name, (work, *given) in {**beside, **first, **then}.items():
+                with notes.attempt(name):
+                    notes.add_all(work(place, *given))
+        return
+    with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"), initializer=_begin) as pool:
+        longest = _submitted(pool, place, beside)
+        for jobs in (first, then):
+            _collect(notes, _submitted(pool, place, jobs))
+        _collect(notes, longest)
+
+
+def _submitted(pool: ProcessPoolExecutor, place: Place, jobs: Jobs) -> dict[Future[list[Row]], str]:
+    return {pool.submit(work, place, *given): name for name, (work, *given) in jobs.items()}
+
+
+def _collect(notes: Notes, begun: dict[Future[list[Row]], str]) -> None:
+    for future in as_completed(begun):
+        with notes.attempt(begun[future]):
+            notes.add_all(future.result())
+
+
+def _begin() -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(2)
 
 
 @contextmanager
@@ -116,10 +138,25 @@ def _train(place: Place, preset: str, settings: Sequence[str], directory: Path) 
         verbs.run(config, directory, resume=False, overwrite=True, command=["run"])
 
 
+def _train_and_compare(
+    place: Place, name: str, preset: str, settings: Sequence[str], directory: Path, exact: bool
+) -> list[Row]:
+    """Train, and where devices can be compared, the errors by precision."""
+    _train(place, preset, settings, directory)
+    return _judged(name, _errors(place, directory)) if exact else [(f"train {name}", "done", "")]
+
+
+def _train_on_cpu(place: Place, preset: str, settings: Sequence[str], directory: Path) -> list[Row]:
+    """A run of a CPU decodes on the device."""
+    _train(replace(place, device="cpu"), preset, settings, directory)
+    return _compare_outputs(place, "trained on a CPU", [directory], ["search.beam_size=3"])
+
+
 def _errors(place: Place, directory: Path) -> dict[str, dict[str, float]]:
     """By precision the relative errors of loss, gradient, encoder output and logits: norm of difference by norm."""
     reference = _computed(directory, torch.device("cpu"), double=True)
     device = _torch_device(place)
+    allow_tf32(False)  # training on a GPU allows it
     found = {"float32": _distance(_computed(directory, device), reference)}
     if place.on_gpu:
         allow_tf32(True)
@@ -134,16 +171,16 @@ def _errors(place: Place, directory: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def _note_errors(notes: Notes, name: str, found: dict[str, dict[str, float]]) -> None:
+def _judged(name: str, found: dict[str, dict[str, float]]) -> list[Row]:
     """Twice what a CPU is off is allowed too: gradients of pictures and sound are off by more on a CPU already."""
+    rows = []
     for kind in [kind for kind in found if not kind.endswith("CPU")]:
         errors, cpu = found[kind], found.get(f"{kind} on a CPU", {})
         allowed = {part: max(_FLOAT32 if kind == "float32" else _LOWER, 2 * cpu.get(part, 0.0)) for part in errors}
-        notes.add(
-            f"{name}, {kind}",
-            "within" if all(errors[part] <= allowed[part] for part in errors) else "beyond",
-            ", ".join(f"{part} {error:.2g} of {allowed[part]:.2g} allowed" for part, error in errors.items()),
-        )
+        within = all(errors[part] <= allowed[part] for part in errors)
+        told = ", ".join(f"{part} {error:.2g} of {allowed[part]:.2g} allowed" for part, error in errors.items())
+        rows.append((f"{name}, {kind}", "within" if within else "beyond", told))
+    return rows
 
 
 def _torch_device(place: Place) -> torch.device:
@@ -186,7 +223,7 @@ def _computed(directory: Path, device: torch.device, *, double: bool = False, lo
     found = {"loss": total.view(1), "gradient": gradient, "encoder": values}
     if logits:
         found["logits"] = logits[0]
-    return {name: one.detach().cpu().double().flatten() for name, one in found.items()}
+    return {name: one.detach().cpu().double() for name, one in found.items()}
 
 
 def _batch(task: Any) -> Any:
@@ -209,22 +246,31 @@ def _cpu() -> Iterator[None]:
 
 
 def _distance(found: dict[str, Tensor], reference: dict[str, Tensor]) -> dict[str, float]:
-    return {
-        name: float((found[name] - other).norm() / other.norm().clamp(min=1e-12))
-        for name, other in reference.items()
-        if other.numel()
-    }
+    """Relative, over the positions that both have: a decoder on a GPU may have more padding, to spare it a wait."""
+    errors = {}
+    for name, other in reference.items():
+        one = found[name]
+        if one.dim() > 1:
+            one, other = (each[:, : min(one.size(1), other.size(1))] for each in (one, other))
+        if other.numel():
+            errors[name] = float((one - other).norm() / other.norm().clamp(min=1e-12))
+    return errors
 
 
-def _compare_outputs(place: Place, notes: Notes, name: str, runs: list[Path], settings: list[str]) -> None:
+def _compare_outputs(place: Place, name: str, runs: list[Path], settings: list[str]) -> list[Row]:
     sides = []
     plain = [one for one in settings if one != "search.compile=true"]
-    for changes, context in (([*settings, *_device_key(place)], nullcontext()), ([*plain, "device=cpu"], _cpu())):
-        with context:
-            sides.append(_outputs(runs, changes, exact=place.on_gpu))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for changes, context in (([*settings, *_device_key(place)], nullcontext()), ([*plain, "device=cpu"], _cpu())):
+            with context:
+                sides.append(_outputs(runs, changes, exact=place.on_gpu))
+    said = [str(one.message).splitlines()[0] for one in warned if str(one.message).startswith("search.compile")]
     same = [symbols for symbols, _ in sides[0]] == [symbols for symbols, _ in sides[1]]
     apart = max((abs(one - other) for (_, one), (_, other) in zip(*sides, strict=True)), default=0.0)
-    notes.add(f"outputs, {name}", "equal" if same else "different", f"scores at most {apart:.2g} apart")
+    return [
+        (f"outputs, {name}", "equal" if same else "different", "; ".join((f"scores at most {apart:.2g} apart", *said)))
+    ]
 
 
 def _outputs(runs: list[Path], changes: list[str], *, exact: bool) -> list[tuple[Any, float]]:
@@ -238,7 +284,7 @@ def _outputs(runs: list[Path], changes: list[str], *, exact: bool) -> list[tuple
     return [(one.symbols, one.score) for hypotheses in found for one in hypotheses]
 
 
-def _mix(place: Place, notes: Notes, directory: Path) -> None:
+def _mix(place: Place, directory: Path) -> list[Row]:
     """A batch of the CPU, for a model on the device."""
     from seq2seq_suite.prediction.load_run import open_run
 
@@ -247,12 +293,12 @@ def _mix(place: Place, notes: Notes, directory: Path) -> None:
     batch = _batch(run.task)
     try:
         run.predictor.learner.to(_torch_device(place))(batch)
-        notes.add("mixed devices", "nothing to mix" if place.device == "cpu" else "wrong: accepted")
     except RuntimeError:
-        notes.add("mixed devices", "refused")
+        return [("mixed devices", "refused", "")]
+    return [("mixed devices", "nothing to mix" if place.device == "cpu" else "wrong: accepted", "")]
 
 
-def _resume(place: Place, notes: Notes, folder: Path) -> None:
+def _resume(place: Place, folder: Path) -> list[Row]:
     """A killed run continues to the weights of one that was left alone; then it predicts on a CPU."""
     common = [
         str(TASKS / "parsing.yaml"),
@@ -264,12 +310,12 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
         "training.save_every=10",
         "training.validate_every=80",
         "training.validate_examples=4",
-        "training.precision=float32",
         f"device={place.device}",
     ]
     command = [sys.executable, "-m", "seq2seq_suite", "run", *common, "--output"]
     whole, killed = folder / "whole", folder / "killed"
-    shutil.rmtree(killed, ignore_errors=True)  # its checkpoints say when to kill
+    for run in (killed, folder / "again"):  # the former's checkpoints say when to kill
+        shutil.rmtree(run, ignore_errors=True)
     _quiet([*command, str(whole), "--overwrite"])
     child = subprocess.Popen(
         [*command, str(killed), "--overwrite"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -281,8 +327,11 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
     if child.wait() != -signal.SIGKILL:
         raise RuntimeError("the run had ended before it was killed")
     _quiet([*command, str(killed), "--resume"])
-    one, other = ((run / "checkpoints" / "last" / "training.safetensors").read_bytes() for run in (whole, killed))
-    notes.add("resume after kill -9", "equal to the bit" if one == other else "different weights")
+    alike = _weights(whole) == _weights(killed)
+    if not alike:  # is it the resuming, or the device?
+        _quiet([*command, str(folder / "again")])
+    twice = alike or _weights(whole) == _weights(folder / "again")
+    found = "equal to the bit" if alike else "different weights" if twice else "different, as are two whole runs"
     answers = [
         subprocess.run(
             [sys.executable, "-m", "seq2seq_suite", "predict", str(killed), "The dog sees a cat .", f"device={device}"],
@@ -292,7 +341,12 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
         ).stdout
         for device in (place.device, "cpu")
     ]
-    notes.add("predict with these weights on a CPU", "equal" if answers[0] == answers[1] != "" else "different")
+    same = "equal" if answers[0] == answers[1] != "" else "different"
+    return [("resume after kill -9", found, ""), ("predict with these weights on a CPU", same, "")]
+
+
+def _weights(run: Path) -> bytes:
+    return (run / "checkpoints" / "last" / "training.safetensors").read_bytes()
 
 
 def _quiet(command: list[str]) -> None:

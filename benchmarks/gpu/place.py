@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 
 from seq2seq_suite.common.errors import ConfigError
+
+Row = tuple[str, str, str]  # what was measured, the figure, and a remark
 
 
 def replace_text(file: Path, text: str) -> None:
@@ -35,17 +37,22 @@ class Notes:
 
     Args:
         file: JSON.
-        rows: what was measured, the figure, and a remark.
+        rows: what was measured.
     """
 
     file: Path
-    rows: list[tuple[str, str, str]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
     def add(self, what: str, figure: str, remark: str = "") -> None:
         """One more; it is on the disk when this returns."""
         self.rows.append((what, figure, remark))
         print(f"{what}: {figure}  {remark}", flush=True)
         replace_text(self.file, json.dumps({"rows": self.rows}))
+
+    def add_all(self, rows: Sequence[Row]) -> None:
+        """Several of them."""
+        for row in rows:
+            self.add(*row)
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:

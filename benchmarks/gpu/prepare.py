@@ -33,6 +33,7 @@ PACKAGES = (
     "pycocotools",
     "rich",
 )  # without their dependencies, so that dill has to be one that datasets takes
+_SOURCES = ("seqeval", "rouge-score")  # there are no wheels of; Python alone, and built here
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64", "any")
 _DATA = ("multi30k-en-de", "genia-const")
 _SOUNDS = 100
@@ -48,7 +49,7 @@ python3 -m venv --system-site-packages --without-pip venv
 python3 -c 'import sys; print("\n".join(path for path in sys.path if path.endswith("-packages")))' \
     > "$(venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer.pth"
 python3 -m pip --python venv/bin/python install --quiet --no-index --find-links wheels --no-deps wheels/*.whl
-venv/bin/python -c 'import torch, pydantic, datasets, soundfile, pycocotools, nltk, sacremoses, jiwer'
+venv/bin/python -c 'import pydantic, datasets, soundfile, pycocotools, nltk, sacremoses, jiwer, seqeval, rouge_score'
 """
 
 
@@ -86,32 +87,26 @@ def prepare(folder: Path, data: Path | None) -> None:
 
 
 def _download(wheels: Path) -> list[str]:
+    _pip("wheel", "--no-deps", "--wheel-dir", str(wheels), *_SOURCES)
     platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        f"--python-version={PYTHON}",
-        *platforms,
-        "-d",
-        str(wheels),
-        *PACKAGES,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-    if done.returncode:
-        raise ConfigError(
-            f"pip download: {errors[-1] if errors else done.returncode}",
-            remedy="needs a network, or a mirror that pip knows",
-        )
+    given = ("--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}", *platforms)
+    _pip("download", *given, "-d", str(wheels), *PACKAGES)
     names = sorted(file.name for file in wheels.iterdir())
     for name in names:
         check_tag(name)
     return names
+
+
+def _pip(command: str, *given: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", command, "--quiet", *given], capture_output=True, text=True, check=False
+    )
+    errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    if done.returncode:
+        raise ConfigError(
+            f"pip {command}: {errors[-1] if errors else done.returncode}",
+            remedy="needs a network, or a mirror that pip knows",
+        )
 
 
 def check_tag(name: str) -> None:

@@ -45,6 +45,7 @@ STAGES = {
     "training": Stage("speed", 2.2, 24),
     "decoding": Stage("speed", 2.0, 12),
     "runs": Stage("whole", 2.0, 8),
+    "passes": Stage("whole", 1.0, 8),
     "multi30k": Stage("whole", 8.5, 8),
 }
 

@@ -16,6 +16,7 @@ from benchmarks.gpu.place import Notes, Place, allow_tf32
 from benchmarks.systems import SHAPES, DecodingSystem, Shape, TrainingSystem
 
 _TOKENS = {"tiny": 4096, "base": 25_000, "big": 12_000}  # target symbols in an update
+SIZES = ("base", "tiny", "big")
 _LONGEST = 28  # symbols of an output; random weights seldom end one
 _TINIEST = Shape(32, 64, 2, 1, 8000)
 
@@ -31,17 +32,19 @@ def training(place: Place, notes: Notes) -> None:
     """Target symbols a second of each size, precision and system; all have the same batches."""
     from benchmarks.systems import student, suite
 
-    compiled = ["suite, training.compile"] if place.on_gpu else []  # a CPU refuses it
-    corpus, systems = _corpus(place), ["suite", *compiled, "torch.nn.Transformer", "Marian"]
-    for size in ("tiniest",) if place.smoke else ("base", "tiny", "big"):
-        shape = _TINIEST if place.smoke else SHAPES[size]
-        tokens = 512 if place.smoke else _TOKENS[size]
-        batches = suite.buckets(corpus, 1, round_lengths=True, batch_tokens=tokens)
-        few = 2 if place.smoke else 12
-        chosen = batches[:: max(1, len(batches) // few)][:few]
-        for precision, tf32 in (("bfloat16", True), ("float32", True), ("float32", False)):
+    corpus = _corpus(place)
+    for precision, tf32 in (("bfloat16", True), ("float32", True), ("float32", False)):
+        for size in ("tiniest",) if place.smoke else SIZES:
+            shape = _TINIEST if place.smoke else SHAPES[size]
+            tokens = 512 if place.smoke else _TOKENS[size]
+            batches = suite.buckets(corpus, 1, round_lengths=True, batch_tokens=tokens)
+            few = 2 if place.smoke else 12
+            chosen = batches[:: max(1, len(batches) // few)][:few]
             allow_tf32(tf32)
-            for system in systems if precision == "bfloat16" or tf32 else ["suite"]:
+            systems = ["suite", "torch.nn.Transformer", "Marian"] if tf32 else ["suite"]
+            if place.on_gpu and size == SIZES[0] and precision == "bfloat16":  # a CPU refuses it
+                systems.append("suite, training.compile")
+            for system in systems:
                 name = f"{size}, {'TF32' if tf32 and precision == 'float32' else precision}, {system}"
                 if place.over():
                     return
@@ -90,12 +93,12 @@ def _time_updates(
     epoch()
     place.wait()
     first = time.monotonic() - start
-    seconds = place.seconds(epoch, most=3.0, least=2)
+    seconds = place.seconds(epoch, most=2.0, least=2)
     symbols = sum(len(target) for batch in batches for _, target in batch)
     operations = sum(shape.operations(len(source), len(target)) for batch in batches for source, target in batch)
     peak = place.ceiling("bfloat16" if precision == "bfloat16" else "tf32" if tf32 else "float32")
     share = f"{100 * operations / seconds / peak:.3g} % of the product peak; " if peak else ""
-    busy = _busy(epoch, len(batches)) if place.on_gpu else ""
+    busy = _busy(place, name, epoch, len(batches)) if place.on_gpu else ""
     notes.add(
         name,
         f"{symbols / seconds:,.0f} target symbols/s",
@@ -104,8 +107,8 @@ def _time_updates(
     )
 
 
-def _busy(work: Callable[[], Any], updates: int) -> str:
-    """The share of time that kernels run, and how many of them an update starts."""
+def _busy(place: Place, name: str, work: Callable[[], Any], updates: int) -> str:
+    """The share of time that kernels run, and how many of them an update starts; each kernel's time to a file."""
     from torch.profiler import ProfilerActivity, profile
 
     torch.cuda.synchronize()
@@ -115,8 +118,16 @@ def _busy(work: Callable[[], Any], updates: int) -> str:
         torch.cuda.synchronize()
         wall = time.perf_counter() - start
     events = [one for one in profiler.events() if one.device_type == torch.autograd.DeviceType.CUDA]
-    kernels = sum(one.time_range.elapsed_us() for one in events)
-    return f"busy {100 * kernels / 1e6 / wall:.0f} %, {len(events) / updates:,.0f} kernels an update; "
+    kernels: dict[str, list[float]] = {}
+    for one in events:
+        kernels.setdefault(one.name, []).append(one.time_range.elapsed_us())
+    lines = [
+        f"{sum(times) / 1e3 / updates:.3f} ms, {len(times) / updates:.1f} times an update: {kernel[:150]}\n"
+        for kernel, times in sorted(kernels.items(), key=lambda found: -sum(found[1]))
+    ]
+    (place.work / f"kernels, {name}.txt").write_text("".join(lines), encoding="utf-8")
+    spent = sum(map(sum, kernels.values()))
+    return f"busy {100 * spent / 1e6 / wall:.0f} %, {len(events) / updates:,.0f} kernels an update; "
 
 
 def decoding(place: Place, notes: Notes) -> None:
@@ -125,13 +136,13 @@ def decoding(place: Place, notes: Notes) -> None:
 
     corpus = _corpus(place)
     allow_tf32(True)
-    for index, size in enumerate(("tiniest",) if place.smoke else ("base", "tiny", "big")):
-        shape = _TINIEST if place.smoke else SHAPES[size]
-        with tempfile.TemporaryDirectory() as folder:
-            weights = Path(folder) / "weights.pt"
-            torch.manual_seed(1)
-            torch.save({"weights": suite.build(shape).state_dict()}, weights)
-            for dtype in (torch.float32,) if place.smoke else (torch.bfloat16, torch.float32):
+    for dtype in (torch.float32,) if place.smoke else (torch.bfloat16, torch.float32):
+        for index, size in enumerate(("tiniest",) if place.smoke else SIZES):
+            shape = _TINIEST if place.smoke else SHAPES[size]
+            with tempfile.TemporaryDirectory() as folder:
+                weights = Path(folder) / "weights.pt"
+                torch.manual_seed(1)
+                torch.save({"weights": suite.build(shape).state_dict()}, weights)
                 for name, build in _decoders(place, shape, corpus, weights, dtype).items():
                     if place.over():
                         return
@@ -139,10 +150,10 @@ def decoding(place: Place, notes: Notes) -> None:
                         _time_outputs(place, notes, f"{size}, {name}", build(), corpus, shape, dtype)
                     if place.on_gpu:
                         torch.cuda.empty_cache()
-        for kind in () if index else ("ctc",) if place.smoke else ("ctc", "dag", "mask_predict", "cut_at_end"):
-            if not place.over():
-                with notes.attempt(f"translation-nat.yaml, {kind}"):
-                    _time_parallel(place, notes, kind)
+            for kind in () if index else ("ctc",) if place.smoke else ("ctc", "dag", "mask_predict", "cut_at_end"):
+                if not place.over() and (place.smoke or dtype == torch.bfloat16):
+                    with notes.attempt(f"translation-nat.yaml, {kind}"):
+                        _time_parallel(place, notes, kind)
 
 
 def _decoders(

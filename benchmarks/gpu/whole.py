@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.at_vs_nat import judge, measure, opened, throughput
 from benchmarks.gpu.correct import TASKS
 from benchmarks.gpu.place import Notes, Place
 
@@ -17,23 +18,63 @@ CPU = {
     "translation": (1_900, "BLEU 79.68, 4:11 minutes of CPU time"),
     "asr": (898, "WER 24.10"),
     "translation-nat": (1_900, "not measured"),
+    "translation-blocks": (1_900, "see dial.md"),
     "translation-multi30k": (9_000, "BLEU 41.33, some 50 minutes alone on a core"),
 }
 
 
 def runs(place: Place, notes: Notes) -> None:
     """Embedded presets, as many updates as on a CPU: seconds and figures."""
-    few = ["training.max_updates=4", "training.validate_examples=8", "data.size=64", "data.test_splits=[]"]
-    for preset in ("parsing",) if place.smoke else ("parsing", "translation", "asr", "translation-nat"):
+    for preset in ("parsing", "translation") if place.smoke else ("parsing", "translation", "asr", "translation-nat"):
         teacher = place.work / "whole" / "translation"
         first = [f"init_from={teacher}", "init_parts=[all]"] if preset == "translation-nat" else []
         if not place.over():
             with notes.attempt(f"tasks/{preset}.yaml"):
-                _run(place, notes, preset, few if place.smoke else [*_updates(preset), *first])
+                _run(place, notes, preset, [*_updates(place, preset), *first])
 
 
-def _updates(preset: str) -> list[str]:
+def _updates(place: Place, preset: str) -> list[str]:
+    if place.smoke:
+        return ["training.max_updates=4", "training.validate_examples=8", "data.size=64", "data.test_splits=[]"]
     return [f"training.max_updates={CPU[preset][0]}", "training.max_minutes=60"]
+
+
+# What a pass costs: a search of the stage `passes`, its run, and the changes to its settings.
+_SEARCHES = {
+    "left to right, greedy": ("translation", []),
+    "the same, search.compile": ("translation", ["search.compile=true"]),
+    "blocks of 4, verified, drafts of 2": ("translation-blocks", ["search.block=2"]),
+    "blocks of 4, verified, drafts of 4": ("translation-blocks", []),
+    "blocks of 4, from the left, threshold 0.9": ("translation-blocks", ["search.order=left", "search.threshold=0.9"]),
+    "blocks of 4, threshold 0": ("translation-blocks", ["search.order=left", "search.threshold=0"]),
+    "CTC, best path": ("translation-nat", []),
+}
+
+
+def passes(place: Place, notes: Notes) -> None:
+    """Passes a symbol, quality and time of what the stage `runs` has trained, and of blocks begun from its weights."""
+    whole = place.work / "whole"
+    if not (whole / "translation" / "summary.json").exists():
+        notes.add("passes", "not run", "the stage `runs` comes before it")
+        return
+    if not (whole / "translation-blocks" / "summary.json").exists():
+        start = f"init_from={whole / 'translation'}"
+        _run(place, notes, "translation-blocks", [*_updates(place, "translation-blocks"), start])
+    found = []
+    for name, (run, changes) in _SEARCHES.items():
+        if (whole / run / "summary.json").exists() and not place.over():
+            with notes.attempt(name):
+                one = opened(name, whole / run, [*changes, f"device={place.device}"], "validation")
+                judge(one)
+                found.append(one)
+    measure(found, rounds=2, sentences=10)
+    for one in found:
+        largest = 1e3 / throughput(one, 512, 512)
+        notes.add(
+            one.name,
+            f"{one.passes:.2f} passes a symbol, {one.predictor.task.primary_metric} {one.figure:.2f}",
+            f"{one.alone:.2f} ms one at a time, {one.in_batches:.3f} in batches of 64, {largest:.3f} of 512",
+        )
 
 
 def multi30k(place: Place, notes: Notes) -> None:
@@ -51,7 +92,7 @@ def multi30k(place: Place, notes: Notes) -> None:
         notes.add("tasks/translation-multi30k.yaml", "not run", "the folder has no data: see prepare")
         return
     with notes.attempt("tasks/translation-multi30k.yaml"):
-        settings = few if place.smoke else _updates("translation-multi30k")
+        settings = few if place.smoke else _updates(place, "translation-multi30k")
         _run(place, notes, "translation-multi30k", [f"data.path={data}", *settings])
 
 

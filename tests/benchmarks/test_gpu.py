@@ -29,7 +29,7 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
     for split in ("train", "validation", "test"):
         rows = [{"src": f"a dog sees {word} .", "tgt": f"ein Hund sieht {word} ."} for word in "abcdefgh" * 64]
         (data / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    stages = ("card", "training", "decoding", "runs", "multi30k")
+    stages = ("card", "training", "decoding", "runs", "passes", "multi30k")
     assert begin(tmp_path, "--stages", ",".join(stages), "--minutes", "40") == 0
     found = {name: json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in stages}
     assert all(one["status"] == "done" for one in found.values()), found
@@ -38,11 +38,16 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
     assert all(f"## {name}: done" in page for name in found) and "times the floor by bytes" in page
     (tmp_path / "out" / "card.json").write_text(json.dumps({"rows": [["kept", "1", ""]], "status": "done"}))
     assert begin(tmp_path, "--stages", "card", "--resume") == 0  # is done, and stays as it is
-    assert {row[0] for name in ("runs", "multi30k") for row in found[name]["rows"] if row[1].endswith(" s")} == {
+    assert {
+        row[0] for name in ("runs", "passes", "multi30k") for row in found[name]["rows"] if row[1].endswith(" s")
+    } == {
         "tasks/parsing.yaml",
+        "tasks/translation.yaml",
+        "tasks/translation-blocks.yaml",
         "tasks/translation-multi30k.yaml",
     }
-    assert len(list((tmp_path / "out").iterdir())) == 6  # of the eight files that come back
+    assert len([row for row in found["passes"]["rows"] if "passes a symbol" in row[1]]) == 6
+    assert len(list((tmp_path / "out").iterdir())) == 7  # of the eight files that come back
     assert "kept" in (tmp_path / "out" / "card.json").read_text()
 
 
@@ -155,11 +160,9 @@ def test_a_stage_asks_for_memory_before_it_begins(tmp_path, monkeypatch, free, e
     "off, cpu, reported",
     [(9e-6, 0.0, "within"), (2e-5, 0.0, "beyond"), (2e-5, 1.1e-5, "within"), (float("nan"), 0.0, "beyond")],
 )
-def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cpu, reported):
-    notes = Notes(tmp_path / "stage.json")
+def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(off, cpu, reported):
     found = {"float32": {"loss": 0.0, "gradient": off}, "float32 on a CPU": {"gradient": cpu}}
-    correct._note_errors(notes, "a run", found)
-    assert [row[:2] for row in notes.rows] == [("a run, float32", reported)]
+    assert [row[:2] for row in correct._judged("a run", found)] == [("a run, float32", reported)]
 
 
 def test_figures_of_a_cpu_are_those_of_the_pages():
