@@ -36,7 +36,8 @@ def measure(rank: int, world: int, size: str, rounds: int, store: str, results: 
     ranks, corpus = Ranks(rank, world), synthetic(1, train=2000, test=1)
     batches = suite.buckets(corpus, 1, round_lengths=False)
     batch, _ = ranks.share(collate(corpus.encoded(batches[len(batches) // 2]), "translation"))
-    model = _Loss(suite.build(SHAPES[size]), suite._strategy(LABEL_SMOOTHING))
+    learner = suite.learner(SHAPES[size], LABEL_SMOOTHING)
+    model = _Loss(learner.model, learner.strategy)
     wrapped = ranks.wrap(model)
 
     def backward() -> None:

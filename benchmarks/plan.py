@@ -125,7 +125,8 @@ def _pass(shape: Shape, pairs: int) -> tuple[int, int]:
             self.count += not (function.is_view or function._schema.name in ("aten::detach", "aten::empty"))
             return function(*args, **(kwargs or {}))
 
-    model, strategy = suite.build(shape), suite._strategy(0.1)
+    learner = suite.learner(shape, 0.1)
+    model, strategy = learner.model, learner.strategy
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     held: dict[int, int] = {}
 

@@ -14,15 +14,12 @@ from seq2seq_suite.common.examples import Encoded
 from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.drawn import Drawn
 
-_NONE_GIVEN = np.zeros(0, dtype=bool)
-
 
 def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False) -> Batch:
     """Pad examples to a batch; padding is 0, and -1 in labels and focus. `round_lengths` pads lengths to `on_grid`."""
     items = list(items)  # those of `Drawn` are made once
     grid = on_grid if round_lengths else int
-    source_lengths = torch.tensor([len(item.source) for item in items])
-    target_lengths = torch.tensor([len(item.target) for item in items])
+    source_lengths, target_lengths = map(torch.from_numpy, lengths(items))
     is_picture = items[0].source.ndim == 3  # of one size already
     source_width = (int if is_picture else grid)(int(source_lengths.max()))
     target_width = grid(int(target_lengths.max()))
@@ -31,11 +28,7 @@ def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False)
         source_mask=torch.arange(source_width) < source_lengths.unsqueeze(1),
         target=_pad([item.target for item in items], 0, target_width),
         target_mask=torch.arange(target_width) < target_lengths.unsqueeze(1),
-        given=_pad(
-            [_NONE_GIVEN if item.given is None else item.given for item in items],
-            False,
-            target_width,
-        ),
+        given=_pad([np.zeros(0, bool) if item.given is None else item.given for item in items], False, target_width),
         task=task,
         indices=tuple(item.index for item in items),
         auxiliary={
@@ -50,20 +43,19 @@ def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False)
 
 def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
     """Padded to the length of the target, of the source if its positions are known, or of the longest."""
-    widths = {"focus": target_width, "context": target_width, **dict.fromkeys(("ctc", "begin", "spans"))}
-    width = widths.get(name, source_width)
-    return _pad(arrays, 0 if name in ("context", "ctc", "begin") else -1, width or max(map(len, arrays)))
+    known = {"focus": target_width, "context": target_width, "ctc": None, "begin": None, "spans": None}
+    width = known.get(name, source_width) or max(map(len, arrays))
+    return _pad(arrays, 0 if name in ("context", "ctc", "begin") else -1, width)
 
 
 def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
     inner = tuple(max(array.shape[axis] for array in arrays) for axis in range(1, arrays[0].ndim))
     padded = np.full((len(arrays), width, *inner), value, dtype=arrays[0].dtype)
-    if not inner:  # all at once: a batch for a GPU has thousands of rows, which it would wait for
-        sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
-        padded[np.arange(width) < sizes[:, None]] = np.concatenate(arrays)
-        return torch.from_numpy(padded)
-    for row, array in enumerate(arrays):
-        padded[(row, *(slice(0, size) for size in array.shape))] = array
+    if inner:
+        for row, array in enumerate(arrays):
+            padded[(row, *(slice(0, size) for size in array.shape))] = array
+    else:  # all rows at once: a GPU's batch has thousands, which it would wait for
+        padded[np.arange(width) < np.array([[len(array)] for array in arrays])] = np.concatenate(arrays)
     return torch.from_numpy(padded)
 
 
@@ -168,11 +160,9 @@ class Bucketed:
         if self.encode_epoch is None:
             return divmod(number, len(self))
         epoch = 0
-        while True:
-            length = len(self._read(epoch))
-            if number < length:
-                return epoch, number
+        while number >= (length := len(self._read(epoch))):
             epoch, number = epoch + 1, number - length
+        return epoch, number
 
     def _read(self, epoch: int) -> Bucketed:
         """The examples as this epoch reads them."""

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from seq2seq_suite.kernels.product import matrix_product, product
 
-_CHUNK_ELEMENTS = 2**22  # logits held at a time: 16 MiB in float32
-_ON_A_GPU = 16  # times as many: it starts a dozen kernels for each chunk, and has no cache of that size to gain from
+_CHUNK_ELEMENTS = 2**22  # logits held at a time: 16 MiB in float32; 16 times as many on a GPU, for fewer kernels
 
 
 def cross_entropy(
@@ -136,8 +135,8 @@ class _GatherLogProbs(torch.autograd.Function):
 
 
 def _compute_type(hidden: Tensor) -> torch.dtype:
-    device = hidden.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    kind = hidden.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
 
 
 def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
@@ -146,8 +145,7 @@ def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tupl
     Both are overwritten for the next rows.
     """
     count, symbols = hidden.size(0), weight.size(0)
-    elements = _CHUNK_ELEMENTS * (1 if hidden.device.type == "cpu" else _ON_A_GPU)
-    rows = max(1, min(count, elements // symbols))
+    rows = max(1, min(count, _CHUNK_ELEMENTS * (1 if hidden.device.type == "cpu" else 16) // symbols))
     low = None if hidden.dtype == torch.float32 else hidden.new_empty(rows, symbols)
     wide = None if low is None else low.float()
     for first in range(0, count, rows):

@@ -50,6 +50,18 @@ def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading,
     assert row in done.stdout
 
 
+def test_the_suite_is_timed_with_its_fast_kernels():
+    from benchmarks.systems import suite
+    from seq2seq_suite import kernels
+
+    timed, fast = suite.learner(Shape(8, 8, 2, 1, 20)), kernels.chosen()
+    assert (
+        timed.model.output.sum_cross_entropy is fast["cross_entropy"]
+        and timed.strategy.greedy.args[0] is fast["greedy"]
+    )
+    assert timed.model.encoder.layers[0].attention.attention is fast["attention"]
+
+
 def test_a_peer_without_pytorch_is_measured_in_a_process_without_pytorch():
     """After PyTorch's first product in its process CTranslate2 is five times as slow."""
     code = (

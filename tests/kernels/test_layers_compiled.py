@@ -29,6 +29,21 @@ def test_compiled_layers_have_the_loss_and_gradients_of_plain_ones(make_model, m
     torch._dynamo.reset()
 
 
+def test_layers_of_a_kind_are_compiled_once_for_all_lengths(make_model, make_batch):
+    shape = Shape(TokenShape(20), TargetShape(20))
+    # On a CPU the fast attention looks whether all is visible, which a compiler cannot.
+    model = make_model(shape, kernel="plain", encoder_layers=3, decoder_layers=3).train()
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        torch_private.compile_layer(layer, backend="eager")
+    compiled = torch._dynamo.utils.counters["stats"]
+    compiled.clear()
+    for lengths in ([5, 3], [4, 6]), ([8, 9, 4], [6, 3, 5]), ([11, 12], [13, 10]), ([14, 9], [15, 3]):
+        batch = make_batch(*lengths)
+        model(batch.source, batch.source_mask, batch.target)
+    assert compiled["unique_graphs"] <= 4  # the encoder's and the decoder's, where sizes are equal and where not
+    torch._dynamo.reset()
+
+
 def test_a_cpu_is_refused_with_the_reason(capsys, tmp_path):
     with pytest.raises(ConfigError, match="the device is cpu"):
         compile_layers(torch.nn.Linear(1, 1), torch.device("cpu"))
