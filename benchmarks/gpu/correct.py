@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import signal
 import subprocess
@@ -86,7 +87,9 @@ def _do(place: Place, notes: Notes, beside: Jobs, first: Jobs, then: Jobs) -> No
                 with notes.attempt(name):
                     notes.add_all(work(place, *given))
         return
-    with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"), initializer=_begin) as pool:
+    with ProcessPoolExecutor(
+        min(_PROCESSES, os.cpu_count() or 1), mp_context=get_context("spawn"), initializer=_begin
+    ) as pool:
         longest = _submitted(pool, place, beside)
         for jobs in (first, then):
             _collect(notes, _submitted(pool, place, jobs))

@@ -41,8 +41,8 @@ class Stage:
 
 STAGES = {
     "card": Stage("card", 0.5, 4),
-    "correct": Stage("correct", 1.8, 4),
-    "training": Stage("speed", 2.2, 24),
+    "correct": Stage("correct", 1.4, 4),
+    "training": Stage("speed", 2.6, 24),
     "decoding": Stage("speed", 2.0, 12),
     "runs": Stage("whole", 2.0, 8),
     "passes": Stage("whole", 1.0, 8),

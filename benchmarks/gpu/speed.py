@@ -32,39 +32,42 @@ def training(place: Place, notes: Notes) -> None:
     """Target symbols a second of each size, precision and system; all have the same batches."""
     from benchmarks.systems import student, suite
 
-    corpus = _corpus(place)
-    for precision, tf32 in (("bfloat16", True), ("float32", True), ("float32", False)):
-        for size in ("tiniest",) if place.smoke else SIZES:
-            shape = _TINIEST if place.smoke else SHAPES[size]
-            tokens = 512 if place.smoke else _TOKENS[size]
-            batches = suite.buckets(corpus, 1, round_lengths=True, batch_tokens=tokens)
-            few = 2 if place.smoke else 12
-            chosen = batches[:: max(1, len(batches) // few)][:few]
-            allow_tf32(tf32)
-            systems = ["suite", "torch.nn.Transformer", "Marian"] if tf32 else ["suite"]
-            if place.on_gpu and size == SIZES[0] and precision == "bfloat16":  # a CPU refuses it
-                systems.append("suite, training.compile")
-            for system in systems:
-                name = f"{size}, {'TF32' if tf32 and precision == 'float32' else precision}, {system}"
-                if place.over():
-                    return
-                with notes.attempt(name):
-                    if system.startswith("suite"):
-                        found = suite.training(shape, precision, corpus, 1, device=place.device, batch_tokens=tokens)
-                        if system != "suite":
-                            _compile(found, place)
-                    elif system == "Marian":
-                        if importlib.util.find_spec("transformers") is None:
-                            notes.add(name, "not installed")
-                            continue
-                        from benchmarks.systems import marian
+    corpus, sizes = _corpus(place), ("tiniest",) if place.smoke else SIZES
+    asked = [
+        (size, precision, tf32, ["suite", "torch.nn.Transformer", "Marian"] if tf32 else ["suite"])
+        for precision, tf32 in (("bfloat16", True), ("float32", True), ("float32", False))
+        for size in sizes
+    ]
+    if place.on_gpu:  # a CPU refuses it
+        asked.insert(len(sizes), (sizes[0], "bfloat16", True, ["suite, training.compile"]))
+    for size, precision, tf32, systems in asked:
+        shape = _TINIEST if place.smoke else SHAPES[size]
+        tokens = 512 if place.smoke else _TOKENS[size]
+        batches = suite.buckets(corpus, 1, round_lengths=True, batch_tokens=tokens)
+        few = 2 if place.smoke else 12
+        chosen = batches[:: max(1, len(batches) // few)][:few]
+        allow_tf32(tf32)
+        for system in systems:
+            name = f"{size}, {'TF32' if tf32 and precision == 'float32' else precision}, {system}"
+            if place.over():
+                return
+            with notes.attempt(name):
+                if system.startswith("suite"):
+                    found = suite.training(shape, precision, corpus, 1, device=place.device, batch_tokens=tokens)
+                    if system != "suite":
+                        _compile(found, place)
+                elif system == "Marian":
+                    if importlib.util.find_spec("transformers") is None:
+                        notes.add(name, "not installed")
+                        continue
+                    from benchmarks.systems import marian
 
-                        found = marian.training(shape, precision, corpus, 1, device=place.device)
-                    else:
-                        found = student.training(shape, precision, corpus, 1, device=place.device)
-                    _time_updates(place, notes, name, found, chosen, shape, precision, tf32)
-                if place.on_gpu:
-                    torch.cuda.empty_cache()
+                    found = marian.training(shape, precision, corpus, 1, device=place.device)
+                else:
+                    found = student.training(shape, precision, corpus, 1, device=place.device)
+                _time_updates(place, notes, name, found, chosen, shape, precision, tf32)
+            if place.on_gpu:
+                torch.cuda.empty_cache()
 
 
 def _compile(system: TrainingSystem, place: Place) -> None:
