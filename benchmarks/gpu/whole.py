@@ -59,7 +59,8 @@ def passes(place: Place, notes: Notes) -> None:
         return
     if not (whole / "translation-blocks" / "summary.json").exists():
         start = f"init_from={whole / 'translation'}"
-        _run(place, notes, "translation-blocks", [*_updates(place, "translation-blocks"), start])
+        with notes.attempt("tasks/translation-blocks.yaml"):
+            _run(place, notes, "translation-blocks", [*_updates(place, "translation-blocks"), start])
     found = []
     for name, (run, changes) in _SEARCHES.items():
         if (whole / run / "summary.json").exists() and not place.over():
