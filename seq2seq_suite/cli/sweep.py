@@ -67,7 +67,8 @@ def sweep(
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
-    Prints means over the seeds, and writes tables beside the runs: comparison.html and .csv, means.md, .tex and .csv.
+    Prints means over the seeds, and writes them beside the runs: means.md, .tex and .csv, and without a study the runs
+    themselves, too: comparison.html and .csv.
     A study (listed by `tasks`) names experiments, variants and seeds.
     The test split is not used for choosing: `evaluate RUN` scores it for the run that you choose; a study with
     `report_test: true` also reports it.

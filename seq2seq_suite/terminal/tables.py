@@ -196,14 +196,9 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [tuple(header), *rows] if header else list(rows)
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     indented = "\n" + " " * (widths[0] + 2)  # for cells that span lines, which only the last column has
-    lines_of_text = []
-    for line in lines:
-        cells = [
-            cell.rjust(width) if header and place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines_of_text.append("  ".join(cells).rstrip().replace("\n", indented))
-    return "\n".join(lines_of_text)
+    sides = [str.ljust, *[str.rjust if header else str.ljust] * (len(widths) - 1)]
+    padded = ([side(cell, width) for side, cell, width in zip(sides, line, widths, strict=True)] for line in lines)
+    return "\n".join("  ".join(cells).rstrip().replace("\n", indented) for cells in padded)
 
 
 def check_table(path: Path | None) -> None:
@@ -254,7 +249,8 @@ def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence
 
 
 def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """On a terminal. Where it is too narrow, what all rows have in common stands above; further columns go below."""
+    """On a terminal. Where it is too narrow, what all rows have in common stands above, and further columns go below,
+    each time behind those that tell the rows apart."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -262,18 +258,22 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     console = Console()
     widths = [max(map(len, column)) for column in zip(*([header] if header else []), *rows, strict=True)]
-    visible = [*range(len(widths))]
-    if header and len(rows) > 1 and len(_fitting(widths, visible, console.width)) > 1:
-        visible = [place for place in visible if place == 0 or len({row[place] for row in rows}) > 1]
-        common = [f"{header[place]} {rows[0][place]}" for place in range(len(widths)) if place not in visible]
-        console.print(", ".join(common), markup=False, highlight=False)
-    for number, columns in enumerate(_fitting(widths, visible, console.width) if header else [visible]):
+    visible, names = [*range(len(widths))], 1
+    if header and rows and len(_fitting(widths, visible, names, console.width)) > 1:
+        common = [place for place in visible if len({row[place] for row in rows}) == 1]
+        console.print(
+            "; ".join(f"{header[place]}: {rows[0][place]}" for place in common), markup=False, highlight=False
+        )
+        visible = [place for place in visible if place not in common]
+        different = [len({tuple(row[place] for place in visible[:many]) for row in rows}) for many in (1, 2, 3)]
+        names = different.index(len(rows)) + 1 if len(rows) in different else 1
+    for number, columns in enumerate(_fitting(widths, visible, names, console.width) if header else [visible]):
         table = Table(show_header=bool(header), show_edge=False, box=SIMPLE_HEAD if header else None)
         for place in columns:
             table.add_column(
                 header[place] if header else "",
-                justify="right" if header and place else "left",
-                style="" if place else "bold",
+                justify="left" if not header or place in visible[:names] else "right",
+                style="bold" if place in visible[:names] else "",
                 overflow="fold",
             )
         for row in rows:
@@ -281,15 +281,17 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         console.print(*[""] * bool(number), table, sep="\n")
 
 
-def _fitting(widths: Sequence[int], visible: Sequence[int], room: int) -> list[list[int]]:
-    """The columns of each table that fits, the first column in all of them.
+def _fitting(widths: Sequence[int], visible: Sequence[int], names: int, room: int) -> list[list[int]]:
+    """The columns of each table that fits, the first ones, which name a row, in all of them.
 
-    >>> _fitting([9, 5, 5, 5], [0, 1, 2, 3], 80), _fitting([9, 5, 5, 5], [0, 1, 2, 3], 27), _fitting([9, 5], [0, 1], 9)
-    ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
+    >>> _fitting([9, 5, 5, 5], [0, 1, 2, 3], 1, 80), _fitting([9, 5, 5, 5], [0, 1, 2, 3], 1, 27)
+    ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]])
+    >>> _fitting([9, 5, 5, 5], [0, 1, 2, 3], 2, 27), _fitting([9, 5], [0, 1], 1, 9)
+    ([[0, 1, 2], [0, 1, 3]], [[0, 1]])
     """
-    found = [[0]]
-    for place in visible[1:]:
-        if len(found[-1]) > 1 and sum(widths[one] + 3 for one in (*found[-1], place)) > room + 1:
-            found.append([0])
+    found = [[*visible[:names]]]
+    for place in visible[names:]:
+        if len(found[-1]) > names and sum(widths[one] + 3 for one in (*found[-1], place)) > room + 1:
+            found.append([*visible[:names]])
         found[-1].append(place)
     return found

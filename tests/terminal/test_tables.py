@@ -69,5 +69,34 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(width, monkeypatch, capsy
     assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
 
 
+def printed(header, rows, monkeypatch, capsys, width=80):
+    """The blocks of a table on a terminal, each its lines without colours."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    tables.print_table(header, rows)
+    blocks = re.sub("\x1b.*?m", "", capsys.readouterr().out).strip().split("\n\n")
+    return [[line.strip() for line in block.splitlines()] for block in blocks]
+
+
+@pytest.mark.parametrize("experiments", [("parsing",), ("parsing", "translation")])
+def test_each_part_of_a_table_says_which_row_is_which(experiments, monkeypatch, capsys):
+    header = ("experiment", "variant", "metric", *(f"figure {number}" for number in range(9)))
+    names = [(one, two) for one in experiments for two in ("left to right, 29,000 x 16", "blocks, 29,000 x 16")]
+    rows = [(*name, "f1", *(f"{number}.{place}0" for place in range(9))) for number, name in enumerate(names)]
+    blocks = printed(header, rows, monkeypatch, capsys)
+    common = "metric: f1" if experiments[1:] else "experiment: parsing; metric: f1"
+    assert blocks[0][0] == common and len(blocks) > 1
+    blocks[0] = blocks[0][1:]
+    for number, block in enumerate(blocks):
+        starts = [re.split(r"\s{3,}", line)[: len(experiments)] for line in block[2:]]
+        assert starts == [[*name[2 - len(experiments) :]] for name in names], number
+
+
+def test_a_single_row_that_is_too_wide_is_a_sentence(monkeypatch, capsys):
+    header, row = ("variant", "against", "difference"), ("blocks, 29,000 x 16", "left, 29,000 x 16", "+1.00")
+    found = printed(header, [row], monkeypatch, capsys, width=40)
+    assert " ".join(found[0]) == "variant: blocks, 29,000 x 16; against: left, 29,000 x 16; difference: +1.00"
+
+
 def test_cells_that_span_lines_stay_in_their_column():
     assert tables.aligned((), [("sample", "(S\n  a)"), ("sizes", "3")]) == "sample  (S\n          a)\nsizes   3"
