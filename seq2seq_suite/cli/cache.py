@@ -30,9 +30,9 @@ def cache(
         ),
     ] = None,
 ) -> None:
-    """Show or clear the cache: encoded corpora with their vocabularies, embedded texts, features of sound, and compiled
-    code.
+    """Show or clear the cache.
 
+    It holds encoded corpora with their vocabularies, embedded texts, features of sound, and compiled code.
     A run that needs a missing entry makes it again.
 
     \b

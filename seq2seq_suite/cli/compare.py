@@ -32,7 +32,7 @@ def compare(
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
     trust_code: TrustCode = False,
 ) -> None:
-    """Compare runs: metrics with intervals, failures, cost, p-values.
+    """Compare runs: figures, intervals, failures, cost, p-values.
 
     Runs of one task on the same examples are tested in pairs: by McNemar's exact test for metrics of 0 or 1, else by
     approximate randomisation. Variants that share two seeds or more are tested over their seeds instead.

@@ -18,7 +18,9 @@ def completion(
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", show_default=False, help="bash, zsh or fish.")
     ],
 ) -> None:
-    """Print the script that completes verbs, options, presets, runs and keys of the command `seq2seq_suite`.
+    """Print the script for completion in a shell.
+
+    It completes verbs, options, presets, runs and keys of the command `seq2seq_suite`.
 
     \b
     Examples:

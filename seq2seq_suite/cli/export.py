@@ -26,8 +26,9 @@ def export(
     ] = "hub-folder",
     trust_code: TrustCode = False,
 ) -> None:
-    """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
+    """Write a run for the Hugging Face Hub or for another program.
 
+    For the Hub it is a folder with a card, or the card alone.
     Other programs take text-to-text Transformers. transformers also takes what began from an imported T5, BART, mBART
     or Whisper, with the pieces that came with it. What a program cannot express is refused by name, and nothing is
     written.

@@ -33,7 +33,7 @@ def import_model(
     ] = "float32",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
 ) -> None:
-    """Write a pretrained encoder-decoder of Hugging Face's format as a run.
+    """Turn a pretrained Hugging Face encoder-decoder into a run.
 
     The other verbs then take it as they take a trained run, and `init_from` begins from it; `data.path` names what
     `evaluate`, `compare` and `distill` read. Nothing in the folder is executed. Families: marian (OPUS-MT), t5

@@ -114,8 +114,9 @@ def predict(
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:
-    """Predict a line for each input; a terminal asks for inputs and draws the outputs.
+    """Predict a line for each input.
 
+    A terminal asks for inputs and draws the outputs.
     Several runs of one vocabulary predict together: the mean of their probabilities.
 
     \b
@@ -324,10 +325,11 @@ def evaluate(
     trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
-    """Decode and score a split with a run's best checkpoint; predictions and figures go to its directory.
+    """Decode and score a split with a run's best checkpoint.
 
-    Those of other settings stand beside the run's own, under a name that has the settings: test@beam_size=4. Where keys
-    have several values, search.beam_size=1,4, every combination is decoded, and has a row in the run's summary.
+    Predictions and figures go to the run's directory. Those of other settings stand beside the run's own, under a name
+    that has the settings: test@beam_size=4. Where keys have several values, search.beam_size=1,4, every combination is
+    decoded, and has a row in the run's summary.
     Those of other data have the data's name: test-more. Of these only the predictions are kept.
 
     Several runs of one vocabulary predict together: the mean of their probabilities.

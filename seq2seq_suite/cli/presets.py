@@ -95,8 +95,9 @@ def init(
 
 
 def schema() -> None:
-    """Print the JSON schema of an experiment's file, with which editors complete keys and explain them.
+    """Print the JSON schema of an experiment's file.
 
+    Editors complete keys and explain them with it.
     A preset and its copy by `init` name it in their first line; editors with the YAML language server read that.
 
     \b

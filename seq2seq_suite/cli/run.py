@@ -41,7 +41,7 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", help="Also print all keys and the time of each phase.")] = False,
     trust_code: TrustCode = False,
 ) -> None:
-    """Train, keep the best checkpoint and score it on the test split.
+    """Train, keep the best checkpoint, score it on the test split.
 
     Several YAML files are run one after the other, with the same changes, and then compared.
     Under torchrun several processes share every batch, on the GPUs of one machine or of many.

@@ -35,7 +35,9 @@ def score(
     trust_code: TrustCode = False,
     printed: Tables = None,
 ) -> None:
-    """Score a file of predictions against references, with a bootstrap interval of the first metric.
+    """Score a file of predictions against references.
+
+    The first metric has a bootstrap interval.
 
     \b
     Examples:

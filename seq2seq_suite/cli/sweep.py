@@ -65,8 +65,9 @@ def sweep(
     ] = None,
     trust_code: TrustCode = False,
 ) -> None:
-    """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
+    """Run every combination of some settings and compare them.
 
+    They are compared on the validation split. Called again, it resumes.
     Prints means over the seeds, and writes them beside the runs: means.md, .tex and .csv, and without a study the runs
     themselves, too: comparison.html and .csv.
     A study (listed by `tasks`) names experiments, variants and seeds.

@@ -52,7 +52,7 @@ def start(
     language: Annotated[str, typer.Option(metavar="en|zh", help="Of the handout and of all messages.")] = "en",
     html: Annotated[bool, typer.Option("--html", help="Write the handout as a page too.")] = False,
 ) -> None:
-    """Write an assignment's files: what to fill in, the handout, the experiment.
+    """Write what to fill in, the handout and the experiment.
 
     \b
     Example:

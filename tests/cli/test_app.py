@@ -104,9 +104,12 @@ def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedPro
     )
 
 
-def test_help_of_every_verb_has_an_example(capsys):
-    assert cli.main(["--help"]) == 0
+def test_help_of_every_verb_has_an_example(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["lab", "--help"]) == 0 and cli.main(["--help"]) == 0
     text = capsys.readouterr().out
+    cut_off = re.findall(r"^  \w+ .*\.\.\.$", text, re.MULTILINE)
+    assert not cut_off, cut_off
     for verb in cli.VERBS:
         assert f"\n  {verb} " in text
         assert cli.main([verb, "--help"]) == 0
