@@ -44,7 +44,7 @@ def tasks() -> None:
     print_table(
         (),
         [
-            (path.stem, "\n".join(textwrap.wrap(parse(path)["question"], 56)))
+            (path.stem, "\n".join(textwrap.wrap(parse(path)["question"], 55)))
             for path in sorted(PRESETS.glob("studies/*.yaml"))
         ],
     )

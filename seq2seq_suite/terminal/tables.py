@@ -250,7 +250,7 @@ def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence
 
 def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """On a terminal. Where it is too narrow, what all rows have in common stands above, and further columns go below,
-    each time behind those that tell the rows apart."""
+    each time behind those that tell the rows apart, without rows that say nothing there."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -276,7 +276,7 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
                 style="bold" if place in visible[:names] else "",
                 overflow="fold",
             )
-        for row in rows:
+        for row in (row for row in rows if not number or {row[place] for place in columns[names:]} - {"", NONE}):
             table.add_row(*(Text(row[place]) for place in columns))
         console.print(*[""] * bool(number), table, sep="\n")
 

@@ -92,6 +92,13 @@ def test_each_part_of_a_table_says_which_row_is_which(experiments, monkeypatch, 
         assert starts == [[*name[2 - len(experiments) :]] for name in names], number
 
 
+def test_rows_that_say_nothing_in_a_further_part_are_left_out_there(monkeypatch, capsys):
+    rows = [("f1", "63.17 (61.85 to 64.34)", "60.20"), ("recall", "61.15", tables.NONE), ("nats", "0.421", "")]
+    found = printed(("metric", "test", "validation"), rows, monkeypatch, capsys, width=36)
+    assert [line.split()[0] for line in found[0][2:]] == ["f1", "recall", "nats"]
+    assert [line.split() for line in found[1][2:]] == [["f1", "60.20"]]
+
+
 def test_a_single_row_that_is_too_wide_is_a_sentence(monkeypatch, capsys):
     header, row = ("variant", "against", "difference"), ("blocks, 29,000 x 16", "left, 29,000 x 16", "+1.00")
     found = printed(header, [row], monkeypatch, capsys, width=40)
