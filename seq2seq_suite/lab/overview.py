@@ -22,23 +22,23 @@ def print_list(directory: Path) -> None:
         except UserError:
             continue
         folders.setdefault(folder.assignment, folder)
-    rows = [("", "assignment", "notes", "needs", "you", "files and their points (* bonus)")]
+    print("Assignments: their files with points (* bonus), and the notes to read first.")
     for one in ASSIGNMENTS:
         parts = ", ".join(f"{part.name}{'*' if part.bonus else ''} {part.points:g}" for part in one.parts)
-        rows.append(
-            (f"{one.number:02}", one.name, " ".join(one.notes), one.extra or "-", _state(folders.get(one.name)), parts)
+        facts = (
+            "notes " + " ".join(one.notes),
+            one.extra and f"needs the extra `{one.extra}`",
+            _state(folders.get(one.name)),
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(f"{one.number:02}  {one.name:<10}  {parts}\n{'':16}{'; '.join(filter(None, facts))}")
 
 
 def _state(folder: Folder | None) -> str:
     if folder is None:
-        return "-"
-    points = {part.name: folder.known(part.name) for part in named(folder.assignment).parts}
-    done = sum(bool(facts.get("done")) for facts in points.values())
-    return f"{done} of {len(points)} files, {score(sum(facts.get('points', 0) for facts in points.values()))} points"
+        return ""
+    known = [folder.known(part.name) for part in named(folder.assignment).parts]
+    done, points = sum(bool(one.get("done")) for one in known), sum(one.get("points", 0) for one in known)
+    return f"you have {done} of {len(known)} files, {score(points)} points"
 
 
 def begin(name: str, directory: Path, *, student: str, language: str, html: bool) -> None:

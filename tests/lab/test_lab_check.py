@@ -230,4 +230,5 @@ def test_the_list_says_how_far_one_is(folder, workers, capsys):
     (folder / "attend.py").write_text(REFERENCE)
     check(folder, workers, capsys)
     assert cli.main(["lab", "list", str(folder.parent)]) == 0
-    assert "1 of 3 files, 25 points" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "you have 1 of 3 files, 25 points" in out and max(map(len, out.splitlines())) <= 80
